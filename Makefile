@@ -1,0 +1,55 @@
+# Every target makes what it needs: a virtual environment in the checkout, the package in it, then its job.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test check bench docs clean help
+
+help:
+	@echo "make demo    the embedded data set, end to end, in under a minute"
+	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets)"
+	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
+	@echo "make docs    the documentation as a web site, in site/"
+
+demo: $(VENV)/.core
+	$(BIN)/relae demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks $(BENCH)
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "relae needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	@touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) site build dist

@@ -1,0 +1,7 @@
+"""Interactions: tables of events and the sparse matrix they become."""
+
+from relae.data.datasets import online_retail
+from relae.data.ids import Ids
+from relae.data.interactions import Interactions
+
+__all__ = ["Ids", "Interactions", "online_retail"]

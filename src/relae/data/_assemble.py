@@ -1,0 +1,223 @@
+"""From the rows of a table to a matrix: merge, filter, number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae.data._columns import Column, as_ids, as_numbers
+from relae.data._tables import Roles, Table
+from relae.data.ids import Ids
+from relae.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the rows of a table become cells: the keywords of `Interactions.from_frame`."""
+
+    user: str
+    item: str
+    weight: str | None
+    rating: str | None
+    min_rating: float | None
+    min_user_count: int
+    min_item_count: int
+    k_core: int
+
+    def __post_init__(self) -> None:
+        if self.user == self.item:
+            raise DataError(f"user and item both name the column {self.user!r}")
+        if self.min_rating is not None and self.rating is None:
+            raise DataError(f"min_rating={self.min_rating!r} needs the column of the ratings: set rating=…")
+        if self.rating is not None and self.min_rating is None:
+            raise DataError(
+                f"rating={self.rating!r} needs a threshold: set min_rating=…, "
+                f"or weight={self.rating!r} for matrix values that are sums of ratings"
+            )
+
+    @property
+    def roles(self) -> Roles:
+        """The columns to load."""
+        named = {"user": self.user, "item": self.item, "weight": self.weight, "rating": self.rating}
+        return {role: name for role, name in named.items() if name is not None}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The nonzero cells of a matrix, sorted by user, then item; three arrays of one length."""
+
+    users: NDArray[np.int64]
+    items: NDArray[np.int64]
+    values: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def where(self, kept: NDArray[np.bool_]) -> Cells:
+        """Return some of the cells."""
+        return self if kept.all() else Cells(self.users[kept], self.items[kept], self.values[kept])
+
+
+class _Losses:
+    """What each filter removed, for the message when nothing is left."""
+
+    def __init__(self, source: str, n_rows: int) -> None:
+        self.source, self.n_rows, self.steps = source, n_rows, list[str]()
+
+    def record(self, step: str, before: int, after: int, unit: str) -> None:
+        if before > after:
+            self.steps.append(f"{step} removed {before - after:,} {unit}")
+        if after == 0:
+            raise DataError(
+                f"{self.source}: nothing is left of {self.n_rows:,} rows: "
+                f"{', '.join(self.steps)}. Relax a filter"
+            )
+
+
+def assemble(table: Table, recipe: Recipe) -> tuple[sp.csr_array, Ids, Ids]:
+    """Return the matrix of a table, with its users and items."""
+    rows = table.load(recipe.roles)
+    if rows.height == 0:
+        raise DataError(f"{table.source} has no rows")
+    losses = _Losses(table.source, rows.height)
+    places = {role: Column(table.source, name) for role, name in recipe.roles.items()}
+    rows = _rated(_with_ids(rows, places, text=table.text), recipe, places, losses)
+    for role in ("user", "item"):
+        places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
+    weights = None if recipe.weight is None else _weights(rows, places["weight"])
+    users, user_codes = _encode(rows["user"])
+    items, item_codes = _encode(rows["item"])
+    cells = merge(user_codes, item_codes, weights, len(items))
+    return _number(_filter(cells, recipe, losses), users, items)
+
+
+def merge(
+    users: NDArray[np.int64], items: NDArray[np.int64], weights: NDArray[np.float64] | None, n_items: int
+) -> Cells:
+    """Return one cell per pair: the sum of its weights, or 1 however often it occurs."""
+    keys = users * n_items + items
+    if weights is None:
+        keys = np.sort(keys)
+        starts = _starts(keys)
+        values = np.ones(len(starts), dtype=np.float32)
+    else:
+        # The weights too are sorted, so that the order of the rows cannot change the last bit of a sum.
+        order = np.lexsort((weights, keys))
+        keys = keys[order]
+        starts = _starts(keys)
+        values = _single(np.add.reduceat(weights[order], starts))
+    cells = keys[starts]
+    return Cells(cells // n_items, cells % n_items, values)
+
+
+def to_matrix(cells: Cells, shape: tuple[int, int]) -> sp.csr_array:
+    """Return the cells as a matrix."""
+    indptr = np.zeros(shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cells.users, minlength=shape[0]), out=indptr[1:])
+    return sp.csr_array((cells.values, cells.items, indptr), shape=shape)
+
+
+def _with_ids(rows: pl.DataFrame, places: dict[str, Column], *, text: bool) -> pl.DataFrame:
+    ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
+    return rows.with_columns(ids).with_row_index("row", offset=1)
+
+
+def _rated(rows: pl.DataFrame, recipe: Recipe, places: dict[str, Column], losses: _Losses) -> pl.DataFrame:
+    """Drop the rows below the lowest rating that counts."""
+    if recipe.rating is None:
+        return rows
+    ratings = as_numbers(rows["rating"], places["rating"], rows["row"])
+    kept = rows.filter(ratings >= recipe.min_rating)
+    losses.record(f"min_rating={recipe.min_rating:g}", rows.height, kept.height, "rows")
+    return kept
+
+
+def _weights(rows: pl.DataFrame, place: Column) -> NDArray[np.float64]:
+    weights = as_numbers(rows["weight"], place, rows["row"])
+    place.refuse(weights.is_infinite(), weights, "a weight must be finite; drop the row", rows=rows["row"])
+    place.refuse(weights < 0, weights, "a weight must not be negative; drop the row", rows=rows["row"])
+    return weights.to_numpy()
+
+
+def _encode(ids: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
+    """Return the sorted distinct ids, and for each row the position of its id among them."""
+    import polars as pl
+
+    vocabulary = ids.unique().sort()
+    positions = pl.DataFrame({"id": vocabulary, "position": np.arange(len(vocabulary))})
+    # A join hashes: no sort of all rows, and for strings by far the fastest.
+    found = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
+    return vocabulary, found["position"].to_numpy()
+
+
+def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where a new value begins in a sorted array."""
+    new = np.empty(len(keys), dtype=bool)
+    new[:1] = True
+    np.not_equal(keys[1:], keys[:-1], out=new[1:])
+    return np.flatnonzero(new)
+
+
+def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
+    if np.isinf(single).any():
+        raise DataError(
+            f"the weights of a pair sum to {values.max():g}, too large for float32: scale them down"
+        )
+    return single
+
+
+def _filter(cells: Cells, recipe: Recipe, losses: _Losses) -> Cells:
+    """Apply the filters on counts, in the order that is documented."""
+    cells = _step(losses, "weights of zero", cells, cells.where(cells.values > 0))
+    if recipe.min_item_count > 1:
+        kept = cells.where(_frequent(cells.items, recipe.min_item_count))
+        cells = _step(losses, f"min_item_count={recipe.min_item_count}", cells, kept)
+    if recipe.min_user_count > 1:
+        kept = cells.where(_frequent(cells.users, recipe.min_user_count))
+        cells = _step(losses, f"min_user_count={recipe.min_user_count}", cells, kept)
+    if recipe.k_core > 1:
+        cells = _step(losses, f"k_core={recipe.k_core}", cells, _core(cells, recipe.k_core))
+    return cells
+
+
+def _step(losses: _Losses, name: str, before: Cells, after: Cells) -> Cells:
+    losses.record(name, len(before), len(after), "interactions")
+    return after
+
+
+def _frequent(codes: NDArray[np.int64], minimum: int) -> NDArray[np.bool_]:
+    """Tell which cells belong to a user (or item) that has enough of them."""
+    return np.asarray(np.bincount(codes)[codes] >= minimum)
+
+
+def _core(cells: Cells, k: int) -> Cells:
+    """Return the largest set of cells in which every user and every item has at least k."""
+    while True:
+        before = len(cells)
+        cells = cells.where(_frequent(cells.items, k))
+        cells = cells.where(_frequent(cells.users, k))
+        if len(cells) == before or len(cells) == 0:
+            return cells
+
+
+def _number(cells: Cells, users: pl.Series, items: pl.Series) -> tuple[sp.csr_array, Ids, Ids]:
+    """Return the matrix of the users and items that still have cells."""
+    user_ids, user_codes = _compact(cells.users, users)
+    item_ids, item_codes = _compact(cells.items, items)
+    compact = Cells(user_codes, item_codes, cells.values)
+    return to_matrix(compact, (len(user_ids), len(item_ids))), user_ids, item_ids
+
+
+def _compact(codes: NDArray[np.int64], vocabulary: pl.Series) -> tuple[Ids, NDArray[np.int64]]:
+    used = np.bincount(codes, minlength=len(vocabulary)) > 0
+    renumbered = np.cumsum(used) - 1
+    return Ids(vocabulary.to_numpy()[used]), renumbered[codes]

@@ -1,0 +1,156 @@
+"""Columns of a table as ids or numbers, or an error that names the row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
+
+from relae.errors import DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class Column:
+    """The place of a column, for messages."""
+
+    source: str
+    name: str
+
+    def fail(self, problem: str) -> NoReturn:
+        """Raise for the column as a whole."""
+        raise DataError(f"{self.source}: column {self.name!r} {problem}")
+
+    def refuse(
+        self, bad: pl.Series, values: pl.Series, problem: str, *, rows: pl.Series | None = None
+    ) -> None:
+        """Raise for the first row that is bad; `problem` says what it is and what to do."""
+        if not bad.any():
+            return
+        first = bad.arg_max() or 0
+        row = first + 1 if rows is None else rows[first]
+        count = int(bad.sum())
+        others = f" (and {count - 1:,} more)" if count > 1 else ""
+        self.fail(f"has {_shown(values[first])} in row {row:,}{others}: {problem}")
+
+
+def as_ids(values: pl.Series, column: Column, *, text: bool) -> pl.Series:
+    """Return a column as Int64 or String ids, missing ones as null.
+
+    Parameters
+    ----------
+    values
+        A column of any type.
+    column
+        Its place.
+    text
+        The table is a text file, whose types are a guess: strings become integers if every one of them is
+        written the way an integer is, so that no leading zero is lost.
+    """
+    import polars as pl
+
+    kind = values.dtype
+    if kind.is_integer():
+        return _as_integers(values)
+    if kind.is_float() or kind.is_decimal():
+        return _from_numbers(values, column)
+    if kind == pl.Binary:
+        return _from_bytes(values, column)
+    if kind == pl.Object:
+        return _from_objects(values, column)
+    if kind == pl.Null:
+        return values.cast(pl.Int64)
+    if kind not in (pl.String, pl.Categorical, pl.Enum):
+        column.fail(f"has the type {kind}, which cannot be an id: cast it to integers or strings")
+    strings = values.cast(pl.String)
+    strings = strings.set(strings == "", None)
+    return _canonical_integers(strings) if text else strings
+
+
+def as_numbers(values: pl.Series, column: Column, rows: pl.Series) -> pl.Series:
+    """Return a column as Float64 without gaps; `rows` are the row numbers to name in an error."""
+    import polars as pl
+
+    kind = values.dtype
+    if not (kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null)):
+        column.fail(f"has the type {kind}, which is not a number: cast it or choose another column")
+    numbers = values.cast(pl.Float64, strict=False)
+    if kind == pl.String:
+        numbers = values.str.strip_chars().cast(pl.Float64, strict=False)
+    unread = numbers.is_null() & values.is_not_null()
+    column.refuse(unread, values, "that is not a number; correct or drop the row", rows=rows)
+    column.refuse(numbers.is_null(), values, "drop the row or fill it", rows=rows)
+    column.refuse(numbers.is_nan(), numbers, "drop the row or fill it", rows=rows)
+    return numbers
+
+
+def _as_integers(values: pl.Series) -> pl.Series:
+    """Return integers as Int64, or as strings if one is too large (a 64-bit hash without sign)."""
+    import polars as pl
+
+    integers = values.cast(pl.Int64, strict=False)
+    return integers if integers.null_count() == values.null_count() else values.cast(pl.String)
+
+
+def _canonical_integers(strings: pl.Series) -> pl.Series:
+    import polars as pl
+
+    integers = strings.cast(pl.Int64, strict=False)
+    # eq_missing, because == has no answer for what could not be cast.
+    return integers if integers.cast(pl.String).eq_missing(strings).all() else strings
+
+
+def _from_numbers(values: pl.Series, column: Column) -> pl.Series:
+    """Return whole numbers as Int64: what pandas makes of integers that once had gaps."""
+    import polars as pl
+
+    if values.dtype.is_float():
+        values = values.fill_nan(None)
+    integers = values.cast(pl.Int64, strict=False)
+    broken = (integers.is_null() | (integers.cast(values.dtype) != values)) & values.is_not_null()
+    column.refuse(
+        broken.fill_null(True), values, "ids are whole numbers or strings; cast the column to strings"
+    )
+    return integers
+
+
+def _from_bytes(values: pl.Series, column: Column) -> pl.Series:
+    import polars as pl
+
+    try:
+        strings = values.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        unread = pl.Series([value is not None and not _is_text(value) for value in values])
+        column.refuse(unread, values, "these bytes are not UTF-8 text; cast the column to strings")
+        raise
+    return strings.set(strings == "", None)
+
+
+def _from_objects(values: pl.Series, column: Column) -> pl.Series:
+    import polars as pl
+
+    listed = values.to_list()
+    strange = [value is not None and not isinstance(value, UUID) for value in listed]
+    if any(strange):
+        position = strange.index(True)
+        column.fail(
+            f"has an object of the type {type(listed[position]).__name__} in row {position + 1:,}: "
+            "cast it to integers or strings"
+        )
+    return pl.Series(
+        values.name, [None if value is None else str(value) for value in listed], dtype=pl.String
+    )
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    return "no value" if value is None else f"the value {value!r}"

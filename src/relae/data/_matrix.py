@@ -1,0 +1,84 @@
+"""Any matrix in the one form that the rest of the package relies on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from relae.errors import DataError
+
+
+def canonical_matrix(matrix: Any) -> sp.csr_array:
+    """Return a matrix as CSR: float32, 32-bit indices where they suffice, sorted, no duplicates or zeros.
+
+    The arrays of the argument are shared where they have that form already, and never changed.
+    """
+    _check_kind(matrix)
+    is_csr = getattr(matrix, "format", None) == "csr"
+    found = _single(_wrapped(matrix) if is_csr else sp.coo_array(matrix))
+    _check_values(found)
+    csr = _merged(_small_indices(found.tocsr()))
+    _check_values(csr)  # a sum may have overflowed
+    return _without_zeros(csr)
+
+
+def _check_kind(matrix: Any) -> None:
+    is_matrix = sp.issparse(matrix) or isinstance(matrix, np.ndarray)
+    if not is_matrix:
+        raise DataError(
+            f"a {type(matrix).__name__} is not a matrix: give a SciPy sparse matrix or a two-dimensional "
+            "NumPy array, or use Interactions.from_frame for a table"
+        )
+    if matrix.ndim != 2:
+        raise DataError(f"the matrix must have two dimensions, users × items, got the shape {matrix.shape}")
+    if matrix.dtype.kind not in "biuf":
+        raise DataError(f"the matrix must have real numbers, got {matrix.dtype}")
+
+
+def _wrapped(matrix: Any) -> Any:
+    """Return a CSR that shares the arrays but not the flags, which the methods below set."""
+    try:
+        csr = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"the matrix is not a valid CSR: {error}") from error
+    return csr
+
+
+def _check_values(matrix: Any) -> None:
+    data = matrix.data
+    bad = (data < 0) | ~np.isfinite(data)
+    if bad.any():
+        first, places = int(bad.argmax()), matrix.tocoo()
+        raise DataError(
+            f"the matrix has {data[first]} in row {places.row[first]}, column {places.col[first]} "
+            "(counted from 0): values must be finite in float32 and not negative"
+        )
+
+
+def _single(matrix: Any) -> Any:
+    with np.errstate(over="ignore"):  # what overflows is found as infinite
+        return matrix.astype(np.float32, copy=False)
+
+
+def _small_indices(csr: Any) -> Any:
+    if csr.indices.dtype == np.int32 or max(csr.nnz, *csr.shape) > np.iinfo(np.int32).max:
+        return csr
+    indices, indptr = csr.indices.astype(np.int32), csr.indptr.astype(np.int32)
+    return sp.csr_array((csr.data, indices, indptr), shape=csr.shape)
+
+
+def _merged(csr: Any) -> Any:
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
+
+
+def _without_zeros(csr: sp.csr_array) -> sp.csr_array:
+    if np.count_nonzero(csr.data) < csr.nnz:
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    return csr

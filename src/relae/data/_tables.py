@@ -1,0 +1,252 @@
+"""Tables from files and data frames, cut down to the columns that are wanted."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relae.errors import DataError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import polars as pl
+
+# The role of a column ("user", "rating") to its name in the table. A role is also the keyword that sets it.
+Roles = Mapping[str, str]
+
+_TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}
+_PARQUET = {".parquet", ".pq"}
+_COMPRESSED = {".gz", ".zst"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of which only the column names are known as yet.
+
+    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean.
+    """
+
+    source: str
+    columns: list[str]
+    text: bool
+    fetch: Callable[[list[str]], pl.DataFrame]
+
+    def load(self, roles: Roles, *, keywords: bool = True) -> pl.DataFrame:
+        """Return some columns, named by their roles; `keywords` tells that the caller can name others."""
+        for role, column in roles.items():
+            if column not in self.columns:
+                raise DataError(self._missing(role, column, keywords))
+        found = self.fetch(list(dict.fromkeys(roles.values())))
+        return found.select(found[column].alias(role) for role, column in roles.items())
+
+    def _missing(self, role: str, column: str, keywords: bool) -> str:
+        lowered = {name.lower(): name for name in self.columns}
+        near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
+        meant = repr(lowered[near[0]]) if near else "…"
+        way_out = f"set {role}={meant}" if keywords else f"rename {meant} to {column!r}"
+        there = ", ".join(map(repr, self.columns)) or "none"
+        return f"{self.source} has no column {column!r}, its columns are {there}: {way_out}"
+
+
+def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Table:
+    """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file."""
+    file = existing_file(path)
+    extension = _extension(file)
+    if extension in _PARQUET:
+        return _open_parquet(file)
+    if extension in _TEXT or separator is not None:
+        return _open_text(file, separator or _TEXT[extension])
+    raise DataError(
+        f"{file}: the extension {extension!r} is unknown. Known are .csv, .tsv (also .gz, .zst), .parquet; "
+        "give separator= if it is a text table with a header, or use Interactions.read_lists "
+        "for lines of `user item item …`"
+    )
+
+
+def open_frame(frame: Any, source: str) -> Table:
+    """Return the table in a pandas, polars (also lazy) or pyarrow frame."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame)
+        columns = table.collect_schema().names()
+    except TypeError as error:
+        raise DataError(
+            f"{source} is a {type(frame).__name__}: give a pandas, polars or pyarrow table, "
+            "or use Interactions.read for a file and Interactions.from_matrix for a matrix"
+        ) from error
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(
+            f"{source} has several columns of one name: {' '.join(str(error).split())}"
+        ) from error
+    return Table(source, columns, False, partial(_fetch_frame, table, source))
+
+
+def existing_file(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file, or say why there is none."""
+    file = Path(path)
+    if file.is_dir():
+        raise DataError(f"{file} is a folder, not a file: name the table in it")
+    if not file.exists():
+        near = get_close_matches(file.name, _siblings(file), n=1)
+        raise DataError(f"{file} does not exist" + (f": did you mean {near[0]!r}?" if near else ""))
+    return file
+
+
+def _siblings(file: Path) -> list[str]:
+    return [other.name for other in file.parent.iterdir()] if file.parent.is_dir() else []
+
+
+def _extension(file: Path) -> str:
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _open_parquet(file: Path) -> Table:
+    import polars as pl
+
+    try:
+        table = pl.scan_parquet(file, glob=False)
+        columns = table.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
+    return Table(str(file), columns, False, partial(_fetch_parquet, file))
+
+
+def _fetch_parquet(file: Path, columns: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return pl.scan_parquet(file, glob=False).select(columns).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
+
+
+def _open_text(file: Path, separator: str | None) -> Table:
+    import polars as pl
+
+    if separator is not None and len(separator.encode()) != 1:
+        raise DataError(f"separator must be one ASCII character, got {separator!r}")
+    try:
+        lines = _lines(file, n_rows=1)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{file} cannot be read as a text table: {_first_line(error)}") from error
+    if not lines:
+        raise DataError(f"{file} is empty: it needs a header line and rows")
+    # Of the usual separators, the one that the header has most of.
+    separator = separator or max(",\t;|", key=lines[0].count)
+    header = next(csv.reader(lines, delimiter=separator))
+    return Table(str(file), header, True, partial(_fetch_text, file, separator, len(header)))
+
+
+def _fetch_text(file: Path, separator: str, width: int, columns: list[str]) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        # Everything as text: an ISBN must keep its leading zero, and a bad number its row.
+        table = pl.read_csv(file, columns=columns, separator=separator, infer_schema=False, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        broken = _broken_row(file, separator, width) or _first_line(error)
+        raise DataError(f"{file} cannot be read as a text table: {broken}") from error
+    return _without_blank_end(table, file)
+
+
+def _without_blank_end(table: pl.DataFrame, file: Path) -> pl.DataFrame:
+    """Drop the rows that polars makes of blank lines at the end of a file."""
+    if any(value is not None for row in table.tail(1).rows() for value in row):
+        return table
+    blank = 0
+    for line in reversed(_lines(file)):
+        if line.strip():
+            break
+        blank += 1
+    return table.head(max(table.height - blank, 0))
+
+
+def _lines(file: Path, n_rows: int | None = None) -> list[str]:
+    """Return the lines of a text file, through polars because it knows the compressions."""
+    import polars as pl
+
+    try:
+        table = pl.read_csv(
+            file,
+            has_header=False,
+            n_rows=n_rows,
+            separator="\x1f",  # in no table, so that a line is one field
+            quote_char=None,
+            infer_schema=False,
+            encoding="utf8-lossy",
+            glob=False,
+        )
+    except pl.exceptions.NoDataError:
+        return []
+    return [line or "" for line in table.to_series()]
+
+
+def _broken_row(file: Path, separator: str, width: int) -> str | None:
+    """Say which row polars stumbled over, for it does not say so itself; None if that is not found."""
+    import polars as pl
+
+    row = -1
+    try:
+        lines = _lines(file)
+        for number, line in enumerate(lines):
+            if "\ufffd" in line:
+                return f"row {number:,} is not UTF-8: {line[:80]!r}. Convert the file"
+        for fields in csv.reader(lines, delimiter=separator, strict=True):
+            row += 1
+            if len(fields) > width:
+                text = separator.join(fields)[:80]
+                return f"row {row:,} has {len(fields)} fields and the header {width}: {text!r}"
+    except csv.Error:
+        return f"a quote that opens in row {row + 1:,} is never closed, or closes in the middle of a field"
+    except (pl.exceptions.PolarsError, OSError):
+        pass
+    return None
+
+
+def _fetch_frame(
+    table: nw.DataFrame[Any] | nw.LazyFrame[Any], source: str, columns: list[str]
+) -> pl.DataFrame:
+    import narwhals as nw
+    import polars as pl
+
+    chosen = table.select(columns)
+    eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    return pl.DataFrame([_polars_series(eager[column], source).alias(column) for column in columns])
+
+
+def _polars_series(series: nw.Series[Any], source: str) -> pl.Series:
+    """Return one column as polars; from pandas without pyarrow, which need not be there."""
+    import polars as pl
+
+    if not series.implementation.is_pandas_like():
+        return series.to_polars()
+    values = series.to_numpy()
+    if values.dtype.kind in "mM":  # or a time in nanoseconds would turn into an integer below
+        values = values.astype(f"{values.dtype.kind}8[us]")
+    if values.dtype.kind in "iufbmM":
+        return pl.Series(np.ascontiguousarray(values))
+    objects = values.astype(object)
+    objects[series.is_null().to_numpy()] = None
+    try:
+        return pl.Series(objects.tolist())
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        kinds = sorted({type(value).__name__ for value in objects if value is not None})
+        raise DataError(
+            f"{source}: column {series.name!r} mixes values of the types {', '.join(kinds)}: cast it to one"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,345 @@
+"""Who had to do with what: a sparse matrix of users and items, with the raw ids of both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from relae.data._assemble import Recipe, assemble, merge, to_matrix
+from relae.data._lists import Lists, read_lists
+from relae.data._matrix import canonical_matrix
+from relae.data._tables import Table, open_file, open_frame
+from relae.data._titles import aligned_titles, find_titles
+from relae.data.ids import Ids
+from relae.errors import DataError
+
+FilePath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The least, the middle and the largest of some counts."""
+
+    min: int
+    median: float
+    max: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a data set looks like in a few numbers; counts are of interactions, not sums of weights.
+
+    `gini` is that of the items' popularity: 0 if all items are equally popular, towards 1 if few have it all.
+    """
+
+    users: int
+    items: int
+    interactions: int
+    density: float
+    gini: float
+    per_user: Spread
+    per_item: Spread
+
+
+class Interactions:
+    """Interactions of users with items, as a matrix that knows the raw ids of its rows and columns.
+
+    Treat it as immutable: models and splits share its arrays.
+
+    Parameters
+    ----------
+    matrix
+        Users by items: a SciPy sparse matrix or array, or a two-dimensional NumPy array. Finite and not
+        negative; zeros are no interactions and are not stored. It is copied only if it has to be changed.
+    users, items
+        The raw ids of the rows and columns, in their order; 0, 1, 2, … if not given.
+    titles
+        The titles of the items: one per column, or a mapping from item ids, or a table (see `from_frame`).
+
+    Attributes
+    ----------
+    matrix : csr_array of float32
+        Users by items, indices sorted, no duplicates, no stored zeros.
+    users, items : Ids
+        The raw ids.
+    titles : ndarray of object, or None
+        One title per item, None where it is missing.
+    """
+
+    matrix: sp.csr_array
+    users: Ids
+    items: Ids
+    titles: NDArray[np.object_] | None
+
+    def __init__(
+        self,
+        matrix: Any,
+        users: Ids | Iterable[Any] | None = None,
+        items: Ids | Iterable[Any] | None = None,
+        titles: Any = None,
+    ) -> None:
+        self.matrix = canonical_matrix(matrix)
+        self.users = _axis("users", users, self.matrix.shape[0])
+        self.items = _axis("items", items, self.matrix.shape[1])
+        self.titles = _titles(titles, self.items)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: Any,
+        *,
+        users: Ids | Iterable[Any] | None = None,
+        items: Ids | Iterable[Any] | None = None,
+        titles: Any = None,
+    ) -> Interactions:
+        """Return the interactions in a matrix; the parameters are those of the class."""
+        return cls(matrix, users, items, titles)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str = "user",
+        item: str = "item",
+        weight: str | None = None,
+        rating: str | None = None,
+        min_rating: float | None = None,
+        min_user_count: int = 0,
+        min_item_count: int = 0,
+        k_core: int = 0,
+        titles: Any = None,
+    ) -> Interactions:
+        """Return the interactions in a table with a row per event.
+
+        The filters work in this order: ratings, merging of duplicates, zero weights, `min_item_count`,
+        `min_user_count`, `k_core`. Counts are of different items per user and different users per item.
+        Users and items that lose all their interactions are dropped. Rows and columns are sorted by id,
+        whatever the order of the table.
+
+        Parameters
+        ----------
+        frame
+            A pandas, polars (eager or lazy) or pyarrow table.
+        user, item
+            The columns of the ids: integers or strings. Whole floats count as integers; categories, UUIDs
+            and UTF-8 bytes as strings, and so do integers beyond 64 bits with sign.
+        weight
+            A column of numbers that are not negative: the value of a cell is the sum of its rows, and a sum
+            of zero is no interaction. Without it the value is 1, however often a pair occurs.
+        rating, min_rating
+            A column of ratings, and the lowest that counts: rows below it are dropped before anything else.
+        min_user_count, min_item_count
+            Drop items, then users, with fewer interactions: each once.
+        k_core
+            Drop items and users with fewer than this many until none is left to drop.
+        titles
+            The titles of the items: a mapping from ids, or a table (or the path of one) with the columns
+            `item`, or the same name as here, and `title`.
+
+        Raises
+        ------
+        DataError
+            If a column is missing or has values that cannot be used, or if nothing is left.
+        """
+        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core)
+        return cls._assembled(open_frame(frame, "the table"), recipe, titles)
+
+    @classmethod
+    def read(
+        cls,
+        path: FilePath,
+        *,
+        user: str = "user",
+        item: str = "item",
+        weight: str | None = None,
+        rating: str | None = None,
+        min_rating: float | None = None,
+        min_user_count: int = 0,
+        min_item_count: int = 0,
+        k_core: int = 0,
+        titles: Any = None,
+        separator: str | None = None,
+    ) -> Interactions:
+        """Return the interactions in a CSV, TSV (plain, .gz, .zst) or Parquet file with a row per event.
+
+        The ids in a column of a text file are integers if every one is written like one, otherwise strings:
+        "0155061224" keeps its zero. The other parameters are those of `from_frame`.
+
+        Parameters
+        ----------
+        path
+            The file; a text file has a header line.
+        separator
+            What separates the fields of a text file; a tab for .tsv, otherwise found in the header.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read, or as in `from_frame`; with the file, column, row and value.
+        """
+        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core)
+        return cls._assembled(open_file(path, separator), recipe, titles)
+
+    @classmethod
+    def read_lists(
+        cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None
+    ) -> Interactions:
+        """Return the interactions in a text file with a line `user item item …` per user.
+
+        The numbers are the rows and columns, so that a training and a test file agree. A user may have no
+        items; lines of the same user are joined.
+
+        Parameters
+        ----------
+        path
+            The file, in the format of LightGCN's benchmarks.
+        n_users, n_items
+            Make the matrix at least this large, where another file has higher numbers.
+
+        Raises
+        ------
+        DataError
+            If a line has anything but integers, or a number is too large; with the file and the line.
+        """
+        lists = read_lists(path)
+        shape = (_extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items))
+        return cls(to_matrix(merge(lists.users, lists.items, None, shape[1]), shape))
+
+    @classmethod
+    def _assembled(cls, table: Table, recipe: Recipe, titles: Any) -> Interactions:
+        matrix, users, items = assemble(table, recipe)
+        return cls(matrix, users, items, None if titles is None else find_titles(titles, items, recipe.item))
+
+    @property
+    def n_users(self) -> int:
+        """The number of rows."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def n_items(self) -> int:
+        """The number of columns."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def n_interactions(self) -> int:
+        """The number of cells that are not zero."""
+        return int(self.matrix.nnz)
+
+    def __repr__(self) -> str:
+        with_titles = "" if self.titles is None else ", with titles"
+        return (
+            f"Interactions({self.n_users:,} users × {self.n_items:,} items, "
+            f"{self.n_interactions:,} interactions{with_titles})"
+        )
+
+    def statistics(self) -> Statistics:
+        """Return what the data set looks like in a few numbers."""
+        per_user = np.diff(self.matrix.indptr)
+        per_item = np.bincount(self.matrix.indices, minlength=self.n_items)
+        return Statistics(
+            users=self.n_users,
+            items=self.n_items,
+            interactions=self.n_interactions,
+            density=self.n_interactions / max(self.n_users * self.n_items, 1),
+            gini=_gini(per_item),
+            per_user=_spread(per_user),
+            per_item=_spread(per_item),
+        )
+
+    def history(self, user_id: Any) -> list[Any]:
+        """Return the raw ids of a user's items, in the order of the columns."""
+        position = int(self.users.positions([user_id])[0])
+        if position < 0:
+            raise DataError(f"there is no user {user_id!r} among the {self.n_users:,}")
+        row = slice(*self.matrix.indptr[position : position + 2])
+        return list(self.items.take(self.matrix.indices[row]))
+
+    def title(self, item_id: Any) -> str | None:
+        """Return the title of an item, None if it has none or is unknown."""
+        position = int(self.items.positions([item_id])[0])
+        if self.titles is None or position < 0:
+            return None
+        title: str | None = self.titles[position]
+        return title
+
+    def select_users(self, positions: ArrayLike) -> Interactions:
+        """Return some of the users with all of the items, so that the columns stay what they are.
+
+        Parameters
+        ----------
+        positions
+            Row numbers, each at most once, in the order wanted; or one boolean per user.
+        """
+        rows = _row_numbers(positions, self.n_users)
+        chosen = Interactions(self.matrix[rows], Ids(self.users.values[rows]), self.items)
+        chosen.titles = self.titles
+        return chosen
+
+
+def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:
+    if ids is None:
+        return Ids.range(length)
+    found = ids if isinstance(ids, Ids) else Ids(ids)
+    if len(found) != length:
+        raise DataError(
+            f"{len(found):,} ids of {name} for a matrix with {length:,} {name}: give one per {name[:-1]}"
+        )
+    return found
+
+
+def _titles(titles: Any, items: Ids) -> NDArray[np.object_] | None:
+    if titles is None:
+        return None
+    if isinstance(titles, (list, tuple, np.ndarray)):
+        return aligned_titles(titles, items)
+    return find_titles(titles, items)
+
+
+def _extent(path: FilePath, lists: Lists, name: str, wanted: int | None) -> int:
+    """Return how many users or items a file has, or the wanted number if it is enough."""
+    numbers = lists.owners if name == "users" else lists.items
+    largest = int(numbers.max(initial=-1))
+    if wanted is not None and wanted <= largest:
+        raise DataError(
+            f"{path} has the {name[:-1]} {largest}, so n_{name} must be at least {largest + 1}, got {wanted}"
+        )
+    return largest + 1 if wanted is None else wanted
+
+
+def _row_numbers(positions: ArrayLike, n_users: int) -> NDArray[np.int64]:
+    rows = np.asarray(positions)
+    if rows.dtype == bool:
+        if rows.shape != (n_users,):
+            raise DataError(
+                f"a choice of users by booleans needs {n_users:,} of them, got shape {rows.shape}"
+            )
+        return np.flatnonzero(rows)
+    if rows.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise DataError(f"positions of users are a list of integers, got {rows.dtype} of shape {rows.shape}")
+    if rows.min() < 0 or rows.max() >= n_users:
+        raise DataError(f"positions of users lie in [0, {n_users:,}), got {rows.min():,} to {rows.max():,}")
+    return rows.astype(np.int64, copy=False)
+
+
+def _spread(counts: NDArray[np.integer[Any]]) -> Spread:
+    if len(counts) == 0:
+        return Spread(0, 0.0, 0)
+    return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
+
+
+def _gini(counts: NDArray[np.integer[Any]]) -> float:
+    """Return the Gini coefficient 2 Σ i c_i / (n Σ c) − (n+1)/n of counts in rising order, i from 1."""
+    n, total = len(counts), int(counts.sum())
+    if total == 0:
+        return 0.0
+    ranked = np.sort(counts).astype(np.float64)
+    return float(2.0 * (np.arange(1, n + 1) @ ranked) / (n * total) - (n + 1) / n)

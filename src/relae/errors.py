@@ -1,0 +1,25 @@
+"""Everything relae raises on purpose, so that a caller can catch one base class."""
+
+
+class RelaeError(Exception):
+    """Base of all errors that name a value, a place and a way out."""
+
+
+class DataError(RelaeError, ValueError):
+    """The interactions cannot be read or used as they are."""
+
+
+class PlanError(RelaeError, MemoryError):
+    """The work does not fit into the memory that is available."""
+
+
+class PrecisionError(RelaeError, ArithmeticError):
+    """The fit failed its own check and could not be repaired."""
+
+
+class NotFittedError(RelaeError, AttributeError):
+    """The model is used before `fit`."""
+
+
+class UnknownItemsWarning(UserWarning):
+    """Items of a history are not in the model and were ignored."""

@@ -1,0 +1,32 @@
+"""Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
+
+from relae.linalg.sparse import (
+    Csr,
+    Dense,
+    Vector,
+    as_csr,
+    dense_sparse,
+    gram,
+    quadratic_forms,
+    sparse_dense,
+    sparse_sparse,
+    transpose,
+)
+from relae.linalg.spd import inverse_workspace_bytes, invert_spd
+from relae.linalg.topk import top_k
+
+__all__ = [
+    "Csr",
+    "Dense",
+    "Vector",
+    "as_csr",
+    "dense_sparse",
+    "gram",
+    "inverse_workspace_bytes",
+    "invert_spd",
+    "quadratic_forms",
+    "sparse_dense",
+    "sparse_sparse",
+    "top_k",
+    "transpose",
+]

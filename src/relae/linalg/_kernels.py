@@ -1,0 +1,185 @@
+"""Compiled loops. Private to `relae.linalg`; importing this module imports numba, so it is done late.
+
+All take plain arrays: CSR parts as (indptr int64, indices int32 sorted, values). Each output element is written by one
+thread in a fixed order, so results do not depend on timing.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def gram_lower(indptr, indices, values, t_indptr, t_indices, t_values, out, threads):
+    """Lower triangle of A @ B with A (n, inner) as CSR rows and B (inner, n) as CSR rows; each row by one thread."""
+    n = out.shape[0]
+    for thread in prange(threads):
+        for i in range(thread, n, threads):  # interleaved: long and short rows meet every thread
+            row = out[i]
+            row[: i + 1] = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                inner, value = indices[p], values[p]
+                for q in range(t_indptr[inner], t_indptr[inner + 1]):
+                    j = t_indices[q]
+                    if j > i:
+                        break
+                    row[j] += value * t_values[q]
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def csr_dense(indptr, indices, values, dense, out, width):
+    """out (rows, n) = A @ dense; a task is one row and `width` columns. Long runs of `dense` stream best."""
+    rows, n = out.shape
+    panels = (n + width - 1) // width
+    for task in prange(rows * panels):
+        r, lo = task // panels, task % panels * width
+        target = out[r, lo : min(n, lo + width)]
+        target[:] = 0.0
+        for p in range(indptr[r], indptr[r + 1]):
+            value = values[p]
+            source = dense[indices[p], lo : lo + width]
+            for j in range(len(target)):
+                target[j] += value * source[j]
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def csr_csr(indptr, indices, values, b_indptr, b_indices, b_values, out):
+    """out (rows, n) = A @ B, both CSR, the result dense."""
+    for r in prange(out.shape[0]):
+        target = out[r]
+        target[:] = 0.0
+        for p in range(indptr[r], indptr[r + 1]):
+            inner, value = indices[p], values[p]
+            for q in range(b_indptr[inner], b_indptr[inner + 1]):
+                target[b_indices[q]] += value * b_values[q]
+
+
+_LANES = 32  # rows done together: 32 float32 are two cache lines, read once for all of them
+_COLUMNS = 16
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def dense_csr(dense, t_indptr, t_indices, t_values, out):
+    """out (rows, n) = dense (rows, m) @ B with Bᵀ (n, m) as CSR rows.
+
+    A panel of rows is transposed first, so that one stored element of B updates all of them with one contiguous run;
+    four elements at a time, because the vectorized inner loop is short and its entry is what costs.
+    """
+    rows, m = dense.shape
+    n = out.shape[1]
+    for panel in prange((rows + _LANES - 1) // _LANES):
+        lo = panel * _LANES
+        lanes = min(_LANES, rows - lo)
+        block = np.zeros((m, _LANES), dense.dtype)
+        for i0 in range(0, m, 64):
+            for lane in range(lanes):
+                for i in range(i0, min(m, i0 + 64)):
+                    block[i, lane] = dense[lo + lane, i]
+        tile = np.empty((_COLUMNS, _LANES), dense.dtype)
+        for j0 in range(0, n, _COLUMNS):
+            columns = min(_COLUMNS, n - j0)
+            for c in range(columns):
+                total = tile[c]
+                total[:] = 0.0
+                p, end = t_indptr[j0 + c], t_indptr[j0 + c + 1]
+                while p + 4 <= end:
+                    v0, v1, v2, v3 = t_values[p], t_values[p + 1], t_values[p + 2], t_values[p + 3]
+                    b0, b1 = block[t_indices[p]], block[t_indices[p + 1]]
+                    b2, b3 = block[t_indices[p + 2]], block[t_indices[p + 3]]
+                    for lane in range(_LANES):
+                        total[lane] += (v0 * b0[lane] + v1 * b1[lane]) + (v2 * b2[lane] + v3 * b3[lane])
+                    p += 4
+                while p < end:
+                    v0 = t_values[p]
+                    b0 = block[t_indices[p]]
+                    for lane in range(_LANES):
+                        total[lane] += v0 * b0[lane]
+                    p += 1
+            for lane in range(lanes):
+                for c in range(columns):
+                    out[lo + lane, j0 + c] = tile[c, lane]
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def quadratic_forms(indptr, indices, values, square, out, threads):
+    """out[r] = a_r square a_rᵀ for every row a_r of A, with a symmetric `square`, summed in float64."""
+    rows = out.shape[0]
+    for thread in prange(threads):
+        for r in range(thread, rows, threads):
+            total = 0.0
+            for p in range(indptr[r], indptr[r + 1]):
+                line = square[indices[p]]
+                partial = 0.0
+                for q in range(indptr[r], p):
+                    partial += values[q] * line[indices[q]]
+                total += values[p] * (2.0 * partial + values[p] * line[indices[p]])
+            out[r] = total
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _worse(score_a, id_a, score_b, id_b):
+    return score_a < score_b or (score_a == score_b and id_a > id_b)
+
+
+@njit(cache=True, nogil=True)
+def _sink(scores, ids, size, score, index):
+    """Put an entry in place of the root (the worst) of a heap of `size`, and let it sink."""
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and _worse(scores[other], ids[other], scores[child], ids[child]):
+            child = other
+        if not _worse(scores[child], ids[child], score, index):
+            break
+        scores[at], ids[at] = scores[child], ids[child]
+        at = child
+    scores[at], ids[at] = score, index
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def top_k(values, scale, skip_indptr, skip_indices, ids, scores):
+    """Best k of values[r] * scale for every row, without the skipped columns; −1 and −inf where there are fewer.
+
+    A heap of the k best, whose root is the worst: smaller, or equal with a larger index. NaN and −inf never enter.
+    """
+    rows, n = values.shape
+    k = ids.shape[1]
+    for r in prange(rows):
+        row_ids, row_scores, row = ids[r], scores[r], values[r]
+        size = 0
+        bar = -np.inf
+        start = 0
+        skip, skips = skip_indptr[r], skip_indptr[r + 1]
+        while start < n:
+            stop = n
+            if skip < skips:
+                stop = skip_indices[skip]
+                skip += 1
+            for j in range(start, stop):
+                score = row[j] * scale[j]
+                if score > bar:
+                    if size == k:
+                        _sink(row_scores, row_ids, k, score, j)
+                        bar = row_scores[0]
+                    else:
+                        at = size  # rise from the end
+                        size += 1
+                        while at > 0:
+                            parent = (at - 1) // 2
+                            if not _worse(score, j, row_scores[parent], row_ids[parent]):
+                                break
+                            row_scores[at], row_ids[at] = row_scores[parent], row_ids[parent]
+                            at = parent
+                        row_scores[at], row_ids[at] = score, j
+                        if size == k:
+                            bar = row_scores[0]
+            start = stop + 1
+        for last in range(size - 1, 0, -1):  # heap sort: the worst goes to the end
+            score, index = row_scores[last], row_ids[last]
+            row_scores[last], row_ids[last] = row_scores[0], row_ids[0]
+            _sink(row_scores, row_ids, last, score, index)
+        for at in range(size, k):
+            row_ids[at] = -1
+            row_scores[at] = -np.inf

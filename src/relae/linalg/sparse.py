@@ -1,0 +1,99 @@
+"""Gram matrices and products of sparse with dense matrices, on all cores.
+
+SciPy's own product of a sparse and a dense matrix runs on one core and copies an operand that is not contiguous.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Csr = sp.csr_array[Any, Any]
+Dense = NDArray[np.floating]
+Vector = NDArray[np.floating]
+
+# numba's fallback thread pool ends the process when two Python threads enter it at once
+_one_at_a_time = threading.Lock()
+
+
+def run(kernel: str, *arguments: Any) -> None:
+    """Call a compiled kernel; numba is imported at the first call, not with the package."""
+    from relae.linalg import _kernels
+
+    with _one_at_a_time:
+        getattr(_kernels, kernel)(*arguments)
+
+
+def threads() -> int:
+    """Threads that the compiled kernels use."""
+    import numba
+
+    return int(numba.get_num_threads())
+
+
+def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
+    """CSR with sorted 32-bit column indices and no duplicates; the argument itself where it is that already."""
+    csr = sp.csr_array(matrix, dtype=dtype)
+    if csr.indices.dtype != np.int32:
+        csr = sp.csr_array((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
+    if not csr.has_canonical_format:
+        csr = csr.copy() if csr.data is getattr(matrix, "data", None) else csr
+        csr.sum_duplicates()
+    return csr
+
+
+def transpose(a: Csr) -> Csr:
+    """Aᵀ as CSR, again with sorted indices."""
+    return as_csr(sp.csr_array(a.T), a.dtype)
+
+
+def _parts(a: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense]:
+    return a.indptr.astype(np.int64), a.indices.astype(np.int32, copy=False), a.data
+
+
+def gram(a: Csr, a_t: Csr, out: Dense, weights: Vector | None = None) -> Dense:
+    """Lower triangle of A diag(weights) Aᵀ into the square `out`; the rest of `out` is not touched.
+
+    a : (n, inner), a_t its transpose, weights : (inner,), out : (n, n).
+    For row i and each of its entries, the column of that entry is added up to the diagonal: Σ_t d_t²/2 updates,
+    with d_t the stored entries of column t, and no two threads meet.
+    """
+    indptr, indices, values = _parts(a)
+    if weights is not None:
+        values = values * weights[indices].astype(values.dtype)
+    run("gram_lower", indptr, indices, values.astype(out.dtype, copy=False), *_parts(a_t), out, threads())
+    return out
+
+
+def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
+    """A @ dense : (rows, n), streaming the rows of `dense` that A names."""
+    rows, n = a.shape[0], dense.shape[1]
+    out = np.empty((rows, n), dense.dtype) if out is None else out
+    spare = 2 * threads() // max(rows, 1)  # few rows: several threads share one
+    width = n if spare <= 1 else max(1024, -(-n // spare))
+    indptr, indices, values = _parts(a)
+    run("csr_dense", indptr, indices, values.astype(dense.dtype, copy=False), dense, out, width)
+    return out
+
+
+def sparse_sparse(a: Csr, b: Csr) -> Dense:
+    """A @ B as a dense array : (rows, n)."""
+    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    run("csr_csr", *_parts(a), *_parts(b), out)
+    return out
+
+
+def dense_sparse(dense: Dense, b_t: Csr, out: Dense | None = None) -> Dense:
+    """dense @ B : (rows, n), with B given as its transpose (n, m)."""
+    out = np.empty((dense.shape[0], b_t.shape[0]), dense.dtype) if out is None else out
+    run("dense_csr", dense, *_parts(b_t), out)
+    return out
+
+
+def quadratic_forms(a: Csr, square: Dense) -> NDArray[np.float64]:
+    """aᵣ square aᵣᵀ for every row aᵣ of A : (rows,), with `square` symmetric."""
+    out = np.empty(a.shape[0], np.float64)
+    run("quadratic_forms", *_parts(a), square, out, threads())
+    return out

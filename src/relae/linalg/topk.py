@@ -1,0 +1,27 @@
+"""The largest entries of each row, in an order that never depends on chance."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg.sparse import Csr, Dense, Vector, run
+
+
+def top_k(
+    values: Dense, k: int, scale: Vector | None = None, skip: Csr | None = None
+) -> tuple[NDArray[np.int64], Dense]:
+    """Columns and values of the k largest entries of each row of values · scale, largest first.
+
+    Ties go to the lower column. NaN and −inf are never chosen, nor are the stored entries of `skip` (same shape as
+    `values`, sorted indices). Where fewer than k are left, the column is −1 and the value −inf.
+    """
+    rows, n = values.shape
+    scale = np.ones(n, values.dtype) if scale is None else np.ascontiguousarray(scale, values.dtype)
+    if skip is None:
+        skip_indptr, skip_indices = np.zeros(rows + 1, np.int64), np.zeros(0, np.int32)
+    else:
+        skip_indptr, skip_indices = skip.indptr.astype(np.int64), skip.indices.astype(np.int32, copy=False)
+    columns = np.empty((rows, k), np.int64)
+    best = np.empty((rows, k), values.dtype)
+    if k > 0:
+        run("top_k", values, scale, skip_indptr, skip_indices, columns, best)
+    return columns, best

@@ -1,0 +1,7 @@
+"""Settings for the laws of this folder."""
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine is not a bug.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
