@@ -40,7 +40,12 @@ def synthetic(users: int, items: int, nonzeros: int, seed: int = 0) -> sp.csr_ar
     dropped = rng.choice(spare, len(cells) - nonzeros, replace=False)
     cells = np.setdiff1d(cells, dropped, assume_unique=True)
     matrix = sp.csr_array(
-        (np.ones(nonzeros, np.float32), ((cells // items).astype(np.int32), (cells % items).astype(np.int32))), shape=(users, items), dtype=np.float32
+        (
+            np.ones(nonzeros, np.float32),
+            ((cells // items).astype(np.int32), (cells % items).astype(np.int32)),
+        ),
+        shape=(users, items),
+        dtype=np.float32,
     )
     matrix.sort_indices()
     return matrix

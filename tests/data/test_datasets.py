@@ -48,9 +48,7 @@ def test_online_retail_with_weights(weight):
 def test_online_retail_is_the_original():
     folder = real("online-retail")
     for weight in (None, "quantity", "invoices"):
-        original = Interactions.read(
-            folder / "interactions.csv.gz", weight=weight, titles=folder / "items.csv"
-        )
+        original = Interactions.read(folder / "interactions.csv.gz", weight=weight, titles=folder / "items.csv")
         assert same(online_retail(weight), original)
 
 

@@ -39,9 +39,7 @@ def test_with_weights_a_cell_is_their_sum(table):
 @given(tables().filter(lambda table: len(summed(table)) > 0), st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(table, seed):
     shuffled = table.sample(fraction=1.0, shuffle=True, seed=seed)
-    assert same(
-        Interactions.from_frame(table, weight="weight"), Interactions.from_frame(shuffled, weight="weight")
-    )
+    assert same(Interactions.from_frame(table, weight="weight"), Interactions.from_frame(shuffled, weight="weight"))
 
 
 @given(tables(), st.integers(1, 5))
@@ -162,9 +160,7 @@ def test_other_types_of_ids_become_strings_or_integers():
         assert users_of(frame).values.tolist() == ["a", "b"]
     names = sorted(str(uuid.uuid4()) for _ in range(2))
     for frame in (pl.DataFrame, pd.DataFrame):
-        assert (
-            users_of(frame({"user": [uuid.UUID(n) for n in names], "item": [1, 2]})).values.tolist() == names
-        )
+        assert users_of(frame({"user": [uuid.UUID(n) for n in names], "item": [1, 2]})).values.tolist() == names
     assert users_of(frame_of([2**63 + 1, 5])).values.tolist() == ["5", str(2**63 + 1)]
     assert users_of(frame_of([np.int8(3), np.int8(1)])).values.tolist() == [1, 3]
 
@@ -175,9 +171,7 @@ def test_pandas_integers_of_every_dtype(dtype):
     assert users_of(frame).values.tolist() == [1, 3]
 
 
-@pytest.mark.parametrize(
-    "dtype", ["category", "object", "str", "string", "string[pyarrow]", "string[python]"]
-)
+@pytest.mark.parametrize("dtype", ["category", "object", "str", "string", "string[pyarrow]", "string[python]"])
 def test_pandas_strings_of_every_dtype(dtype):
     frame = pd.DataFrame({"user": pd.Series(["b", "a", "b"]).astype(dtype), "item": [1, 2, 1]})
     assert users_of(frame).values.tolist() == ["a", "b"]
@@ -209,9 +203,7 @@ def test_zero_weights_are_no_interactions():
     assert data.users.values.tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    "text", ["﻿user,item\n1,2\n", "user,item\r\n1,2\r\n", "user,item\n1,2\n\n\n", "user,item\n1,2"]
-)
+@pytest.mark.parametrize("text", ["﻿user,item\n1,2\n", "user,item\r\n1,2\r\n", "user,item\n1,2\n\n\n", "user,item\n1,2"])
 def test_files_as_editors_leave_them(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode())
@@ -252,9 +244,7 @@ class TestTitles:
         assert self.titles({10: 1984}) == ("1984", None, None)
 
     def test_without_a_column(self):
-        with pytest.raises(
-            DataError, match=r"table of titles has no column 'title', .*: rename 'Title' to 'title'"
-        ):
+        with pytest.raises(DataError, match=r"table of titles has no column 'title', .*: rename 'Title' to 'title'"):
             self.titles(pl.DataFrame({"item": [1], "Title": ["x"]}))
         with pytest.raises(DataError, match="has no column 'item', its columns are 'id', 'title'"):
             self.titles(pl.DataFrame({"id": [1], "title": ["x"]}))

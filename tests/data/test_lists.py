@@ -10,9 +10,7 @@ from relae.errors import DataError
 
 from .tables import check_form
 
-LISTS = st.dictionaries(
-    st.integers(0, 30), st.lists(st.integers(0, 120), max_size=8), min_size=1, max_size=10
-)
+LISTS = st.dictionaries(st.integers(0, 30), st.lists(st.integers(0, 120), max_size=8), min_size=1, max_size=10)
 
 
 @pytest.fixture
@@ -27,9 +25,7 @@ def file(tmp_path):
 
 @given(LISTS, st.sampled_from(["\n", "\r\n", " \n", "\n\n"]), st.booleans())
 def test_lines_become_rows(tmp_path_factory, lists, end, ended):
-    text = end.join(" ".join(map(str, [user, *items])) for user, items in lists.items()) + (
-        end if ended else ""
-    )
+    text = end.join(" ".join(map(str, [user, *items])) for user, items in lists.items()) + (end if ended else "")
     path = tmp_path_factory.mktemp("lists") / "train.txt"
     path.write_bytes(text.encode())
     data = Interactions.read_lists(path)

@@ -76,8 +76,7 @@ class _Losses:
             self.steps.append(f"{step} removed {before - after:,} {unit}")
         if after == 0:
             raise DataError(
-                f"{self.source}: nothing is left of {self.n_rows:,} rows: "
-                f"{', '.join(self.steps)}. Relax a filter"
+                f"{self.source}: nothing is left of {self.n_rows:,} rows: {', '.join(self.steps)}. Relax a filter"
             )
 
 
@@ -169,9 +168,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)
     if np.isinf(single).any():
-        raise DataError(
-            f"the weights of a pair sum to {values.max():g}, too large for float32: scale them down"
-        )
+        raise DataError(f"the weights of a pair sum to {values.max():g}, too large for float32: scale them down")
     return single
 
 

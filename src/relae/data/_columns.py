@@ -23,9 +23,7 @@ class Column:
         """Raise for the column as a whole."""
         raise DataError(f"{self.source}: column {self.name!r} {problem}")
 
-    def refuse(
-        self, bad: pl.Series, values: pl.Series, problem: str, *, rows: pl.Series | None = None
-    ) -> None:
+    def refuse(self, bad: pl.Series, values: pl.Series, problem: str, *, rows: pl.Series | None = None) -> None:
         """Raise for the first row that is bad; `problem` says what it is and what to do."""
         if not bad.any():
             return
@@ -110,9 +108,7 @@ def _from_numbers(values: pl.Series, column: Column) -> pl.Series:
         values = values.fill_nan(None)
     integers = values.cast(pl.Int64, strict=False)
     broken = (integers.is_null() | (integers.cast(values.dtype) != values)) & values.is_not_null()
-    column.refuse(
-        broken.fill_null(True), values, "ids are whole numbers or strings; cast the column to strings"
-    )
+    column.refuse(broken.fill_null(True), values, "ids are whole numbers or strings; cast the column to strings")
     return integers
 
 
@@ -139,9 +135,7 @@ def _from_objects(values: pl.Series, column: Column) -> pl.Series:
             f"has an object of the type {type(listed[position]).__name__} in row {position + 1:,}: "
             "cast it to integers or strings"
         )
-    return pl.Series(
-        values.name, [None if value is None else str(value) for value in listed], dtype=pl.String
-    )
+    return pl.Series(values.name, [None if value is None else str(value) for value in listed], dtype=pl.String)
 
 
 def _is_text(value: bytes) -> bool:

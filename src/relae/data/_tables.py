@@ -84,9 +84,7 @@ def open_frame(frame: Any, source: str) -> Table:
             "or use Interactions.read for a file and Interactions.from_matrix for a matrix"
         ) from error
     except nw.exceptions.DuplicateError as error:
-        raise DataError(
-            f"{source} has several columns of one name: {' '.join(str(error).split())}"
-        ) from error
+        raise DataError(f"{source} has several columns of one name: {' '.join(str(error).split())}") from error
     return Table(source, columns, False, partial(_fetch_frame, table, source))
 
 
@@ -215,9 +213,7 @@ def _broken_row(file: Path, separator: str, width: int) -> str | None:
     return None
 
 
-def _fetch_frame(
-    table: nw.DataFrame[Any] | nw.LazyFrame[Any], source: str, columns: list[str]
-) -> pl.DataFrame:
+def _fetch_frame(table: nw.DataFrame[Any] | nw.LazyFrame[Any], source: str, columns: list[str]) -> pl.DataFrame:
     import narwhals as nw
     import polars as pl
 

@@ -44,9 +44,7 @@ def aligned_titles(titles: Iterable[Any], items: Ids) -> TitleArray:
     """Return titles that are already in the order of the items, after a check of their number."""
     listed = list(titles)
     if len(listed) != len(items):
-        raise DataError(
-            f"{len(listed):,} titles for {len(items):,} items: give one per item, None if it has none"
-        )
+        raise DataError(f"{len(listed):,} titles for {len(items):,} items: give one per item, None if it has none")
     return _align(items, items.values, listed)
 
 

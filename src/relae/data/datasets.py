@@ -20,6 +20,4 @@ def online_retail(weight: Literal["quantity", "invoices"] | None = None) -> Inte
         The value of a cell: the pieces bought ("quantity"), the invoices they are on ("invoices"), or 1.
     """
     with as_file(files("relae.data") / "online_retail") as folder:
-        return Interactions.read(
-            folder / "interactions.parquet", weight=weight, titles=folder / "items.parquet"
-        )
+        return Interactions.read(folder / "interactions.parquet", weight=weight, titles=folder / "items.parquet")

@@ -188,9 +188,7 @@ class Interactions:
         return cls._assembled(open_file(path, separator), recipe, titles)
 
     @classmethod
-    def read_lists(
-        cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None
-    ) -> Interactions:
+    def read_lists(cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None) -> Interactions:
         """Return the interactions in a text file with a line `user item item …` per user.
 
         The numbers are the rows and columns, so that a training and a test file agree. A user may have no
@@ -288,9 +286,7 @@ def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:
         return Ids.range(length)
     found = ids if isinstance(ids, Ids) else Ids(ids)
     if len(found) != length:
-        raise DataError(
-            f"{len(found):,} ids of {name} for a matrix with {length:,} {name}: give one per {name[:-1]}"
-        )
+        raise DataError(f"{len(found):,} ids of {name} for a matrix with {length:,} {name}: give one per {name[:-1]}")
     return found
 
 
@@ -317,9 +313,7 @@ def _row_numbers(positions: ArrayLike, n_users: int) -> NDArray[np.int64]:
     rows = np.asarray(positions)
     if rows.dtype == bool:
         if rows.shape != (n_users,):
-            raise DataError(
-                f"a choice of users by booleans needs {n_users:,} of them, got shape {rows.shape}"
-            )
+            raise DataError(f"a choice of users by booleans needs {n_users:,} of them, got shape {rows.shape}")
         return np.flatnonzero(rows)
     if rows.size == 0:
         return np.empty(0, dtype=np.int64)

@@ -39,7 +39,7 @@ def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
     if csr.indices.dtype != np.int32:
         csr = sp.csr_array((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
     if not csr.has_canonical_format:
-        csr = csr.copy() if csr.data is getattr(matrix, "data", None) else csr
+        csr = csr.copy()  # never sort the caller's arrays
         csr.sum_duplicates()
     return csr
 

@@ -1,0 +1,164 @@
+"""`relae demo`: the embedded data set, end to end."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from relae import RDLAE, Interactions
+from relae.cli._progress import progress_bar
+from relae.data import online_retail
+from relae.evaluation import HeldOut, Summary, head_items, hold_out_users, summarize
+from relae.solvers import gigabytes
+
+_XIS = (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 1.0)
+_K = 20
+_SIMILAR_TO = "22423"  # the regency cakestand, the shop's best-known product
+
+
+def show_demo() -> None:
+    """Load, fit, judge, recommend and explain, as a person would like to read it."""
+    started = time.perf_counter()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=100)
+    errors = Console(stderr=True)
+    console.print(
+        Panel.fit(
+            "[bold]relae[/bold]  relaxed linear autoencoders: exact, fast, honest about the long tail",
+            border_style="cyan",
+        )
+    )
+    data = online_retail()
+    _show_data(console, data)
+    held_out = hold_out_users(data, share=0.1, rng=np.random.default_rng(7))
+    model = RDLAE(dropout=0.3)
+    fit_started = time.perf_counter()
+    with progress_bar(errors) as progress:
+        model.fit(held_out.train, progress=progress)
+    _show_fit(console, model, held_out, time.perf_counter() - fit_started)
+
+    ranked = model.recommend_path(held_out.histories, _XIS, _K)
+    head = head_items(model.item_counts_)
+    summaries = [summarize(ids, held_out.truth, head, _K) for ids, _ in ranked]
+    _show_trade_off(console, model, summaries)
+
+    best = _XIS[int(np.argmax([summary.ndcg for summary in summaries]))]
+    model = model.with_xi(best)
+    for row in _three_customers(held_out):
+        _show_customer(console, model, data, held_out, row)
+    _show_similar(console, model, data)
+    console.print(
+        f"\n[dim]Done in {time.perf_counter() - started:.1f} s. Your own data: "
+        "relae.Interactions.read('log.csv', user=…, item=…), then RDLAE().fit(data).[/dim]"
+    )
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print()
+    console.rule(f"[bold]{text}", align="left", style="cyan")
+
+
+def _show_data(console: Console, data: Interactions) -> None:
+    _heading(console, "The data: a year of an online gift shop")
+    facts = data.statistics()
+    table = Table.grid(padding=(0, 3))
+    table.add_row(
+        f"[bold]{facts.users:,}[/bold] customers",
+        f"[bold]{facts.items:,}[/bold] products",
+        f"[bold]{facts.interactions:,}[/bold] purchases",
+        f"density [bold]{facts.density:.2%}[/bold]",
+        f"Gini of popularity [bold]{facts.gini:.2f}[/bold]",
+    )
+    console.print(table)
+    console.print(
+        "[dim]Online Retail, Daqing Chen (2015), UCI Machine Learning Repository, doi 10.24432/C5BW33, CC BY 4.0[/dim]"
+    )
+
+
+def _show_fit(console: Console, model: RDLAE, held_out: HeldOut, seconds: float) -> None:
+    _heading(console, "The fit: one inverse, exact")
+    console.print(
+        f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (rule of thumb; tuning does better), dropout = {model.dropout}, "
+        f"on {held_out.train.n_users:,} customers; {len(held_out.users):,} others are held out.\n"
+        f"{model.plan_.solver} solver, {gigabytes(model.plan_.chosen.added_bytes)}, [bold]{seconds:.1f} s[/bold]; "
+        f"checked: ‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e}"
+    )
+
+
+def _show_trade_off(console: Console, model: RDLAE, summaries: Sequence[Summary]) -> None:
+    _heading(console, "The dial: accuracy and long tail over ξ, from that one fit")
+    low, high = model.xi_interval_
+    table = Table(box=None, padding=(0, 2), header_style="cyan")
+    table.add_column("ξ", justify="right")
+    for name in (f"ndcg@{_K}", f"recall@{_K}", f"tail recall@{_K}", "tail share of lists"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    columns = [[getattr(summary, name) for summary in summaries] for name in Summary.__dataclass_fields__]
+    for row, xi in enumerate(_XIS):
+        cells = [
+            f"[bold green]{values[row]:.4f}[/bold green]" if values[row] == max(values) else f"{values[row]:.4f}"
+            for values in columns[:3]
+        ]
+        share = columns[3][row]
+        remark = {0.0: "EDLAE: zero diagonal", 1.0: "DLAE: no constraint"}.get(xi, "")
+        table.add_row(f"{xi:g}", *cells, f"{share:.1%}", f"[dim]{remark}[/dim]")
+    console.print(table)
+    console.print(
+        f"[dim]Only ξ between {low:.2f} and {high:.2f} changes anything here. The tail is the 80% of products with the "
+        "fewest buyers; customers are new to the model.[/dim]"
+    )
+
+
+def _three_customers(held_out: HeldOut) -> list[int]:
+    """Rows of three held-out customers whose history is neither a page nor a glance."""
+    sizes = np.diff(held_out.histories.indptr)
+    fitting = np.flatnonzero((sizes >= 12) & (sizes <= 30))
+    return [int(row) for row in fitting[[len(fitting) // 4, len(fitting) // 2, 3 * len(fitting) // 4]]]
+
+
+def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out: HeldOut, row: int) -> None:
+    [customer] = data.users.take(held_out.users[row : row + 1])
+    history = list(data.items.take(held_out.histories[[row]].indices))
+    hidden = set(data.items.take(held_out.truth[[row]].indices))
+    _heading(console, f"For customer {customer}, who is new to the model")
+    bought = ", ".join(_title(data, item) for item in history[:4])
+    console.print(f"bought {len(history)} products: {bought}, …", style="dim")
+    ids, scores = model.recommend(history, k=5)
+    table = Table(box=None, padding=(0, 2), header_style="cyan")
+    table.add_column("", width=1)
+    table.add_column("recommended", width=34, no_wrap=True)
+    table.add_column("score", width=5, justify="right")
+    table.add_column("because of", no_wrap=True)
+    for item, score in zip(ids, scores, strict=True):
+        why = model.explain(history, item)
+        reasons = [
+            f"{_title(data, cause)} {share:.0%}" for cause, share in zip(why.items[:2], why.shares, strict=False)
+        ]
+        table.add_row(
+            "[green]✓[/green]" if item in hidden else "", _title(data, item), f"{score:.2f}", ", ".join(reasons)
+        )
+    console.print(table)
+    found = sum(item in hidden for item in ids)
+    console.print(f"[dim]✓ among the {len(hidden)} purchases that were kept hidden: {found} of these[/dim]")
+
+
+def _show_similar(console: Console, model: RDLAE, data: Interactions) -> None:
+    _heading(console, f"Similar to {_title(data, _SIMILAR_TO)}")
+    ids, scores = model.similar_items(_SIMILAR_TO, k=5)
+    table = Table(box=None, padding=(0, 2), show_header=False)
+    for item, score in zip(ids, scores, strict=True):
+        table.add_row(
+            _title(data, item), Text("█" * max(1, round(20 * float(score / scores[0]))), style="cyan"), f"{score:.2f}"
+        )
+    console.print(table)
+    console.print("[dim]partial correlation: how two products go together once all others are accounted for[/dim]")
+
+
+def _title(data: Interactions, item: Any) -> str:
+    return " ".join((data.title(item) or str(item)).split()).capitalize()

@@ -1,0 +1,100 @@
+"""Histories as users give them, and as the kernel wants them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae.data import Ids, Interactions, canonical_matrix
+from relae.errors import DataError
+from relae.linalg import Csr
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Histories on the columns of a model.
+
+    `raw` tells whether they came as raw ids, so that raw ids are due in return; `single` whether it was one
+    history and not a batch; `unknown` counts the items that the model has never seen.
+    """
+
+    matrix: Csr  # (users, items)
+    raw: bool
+    single: bool = False
+    unknown: int = 0
+
+
+def encode(histories: Any, items: Ids) -> Histories:
+    """Bring histories onto the columns of `items`.
+
+    Parameters
+    ----------
+    histories
+        A sparse matrix (users × items) or a NumPy array of that shape; Interactions; one history as a sequence of raw
+        ids or a mapping from raw ids to weights; or a sequence of such histories.
+    """
+    if isinstance(histories, Interactions):
+        if histories.items is items or histories.items == items:
+            return Histories(histories.matrix, raw=True)
+        return _moved(histories, items)
+    if sp.issparse(histories) or (isinstance(histories, np.ndarray) and histories.ndim == 2):
+        histories = cast(Any, histories)
+        if histories.shape[1] != len(items):
+            raise DataError(
+                f"the histories have {histories.shape[1]:,} columns and the model has {len(items):,} items: "
+                "give a matrix with the model's columns, or histories as lists of raw ids"
+            )
+        return Histories(canonical_matrix(histories), raw=False)
+    if isinstance(histories, (str, bytes)) or not isinstance(histories, (Sequence, Mapping, np.ndarray)):
+        raise DataError(
+            f"histories must be a sparse matrix, a list of item ids or a list of such lists, got {histories!r}"
+        )
+    single = isinstance(histories, Mapping) or not all(_is_history(entry) for entry in histories)
+    if single and any(_is_history(entry) for entry in histories):
+        raise DataError("histories mix item ids with lists of item ids: give one list, or a list of lists")
+    single = single or len(histories) == 0
+    matrix, unknown = _from_lists([histories] if single else list(histories), items)
+    return Histories(matrix, raw=True, single=single, unknown=unknown)
+
+
+def _is_history(entry: Any) -> bool:
+    return isinstance(entry, (Sequence, Mapping, np.ndarray, set, frozenset)) and not isinstance(entry, (str, bytes))
+
+
+def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, int]:
+    ids: list[Any] = []
+    weights: list[float] = []
+    for history in histories:
+        ids.extend(history)
+        weights.extend(history.values() if isinstance(history, Mapping) else [1.0] * len(history))
+    rows = np.repeat(np.arange(len(histories)), [len(history) for history in histories])
+    columns = items.positions(ids)
+    try:
+        values = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the weights of a history must be numbers: {error}") from error
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        worst = int(np.flatnonzero(~(np.isfinite(values) & (values >= 0)))[0])
+        raise DataError(f"the weight of item {ids[worst]!r} is {weights[worst]}: give a finite number of at least 0")
+    known = columns >= 0
+    matrix = _cells(values[known], rows[known], columns[known], (len(histories), len(items)))
+    if not any(isinstance(history, Mapping) for history in histories):
+        matrix.data[:] = 1.0  # an id named twice is one item seen
+    return canonical_matrix(matrix), int(np.count_nonzero(~known))
+
+
+def _cells(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
+    return sp.coo_array((values, (rows, columns)), shape=shape).tocsr()
+
+
+def _moved(interactions: Interactions, items: Ids) -> Histories:
+    """Put the columns of other interactions where the model has them."""
+    target: NDArray[np.int64] = items.positions(interactions.items.values)
+    source = sp.coo_array(interactions.matrix)
+    column = target[source.col]
+    known = column >= 0
+    matrix = _cells(source.data[known], source.row[known], column[known], (interactions.n_users, len(items)))
+    return Histories(canonical_matrix(matrix), raw=True, unknown=int(np.count_nonzero(~known)))

@@ -1,0 +1,41 @@
+"""Mask, filter, top-k: the only sort in the house."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg import Csr, Dense, top_k
+
+
+def barred_columns(
+    n_items: int, allow: NDArray[np.int64] | None = None, deny: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_] | None:
+    """Which columns may not be recommended : (items,), None if all may. `deny` wins over `allow`."""
+    if allow is None and deny is None:
+        return None
+    barred = np.zeros(n_items, bool) if allow is None else np.ones(n_items, bool)
+    if allow is not None:
+        barred[allow] = False
+    if deny is not None:
+        barred[deny] = True
+    return barred
+
+
+def rank(
+    values: Dense,
+    k: int,
+    *,
+    scale: NDArray[np.floating] | None = None,
+    seen: Csr | None = None,
+    barred: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.int64], Dense]:
+    """The k columns of each row with the largest values · scale, without those seen or barred.
+
+    `values` is left as it is, so that it can be ranked again with another `scale`. Ties go to the lower
+    column; where fewer than k columns are left, −1 and −inf fill up.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    if barred is not None:
+        scale = np.ones(values.shape[1], values.dtype) if scale is None else scale.astype(values.dtype)
+        scale[barred] = np.nan  # NaN is never chosen
+    return top_k(values, int(k), scale, seen)

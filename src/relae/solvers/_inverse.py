@@ -1,0 +1,38 @@
+"""What every solver gives: P = (G + Λ)⁻¹ as something that histories can be projected through."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg import Csr, Dense
+
+
+class Inverse(Protocol):
+    """P : (items, items), symmetric, held in whatever form the solver prefers."""
+
+    solver: str
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows and columns of P."""
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of P."""
+
+    @property
+    def bytes_per_user(self) -> int:
+        """Memory that `project` needs for each history, its result included."""
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """The diagonal of P : (items,)."""
+
+    def project(self, histories: Csr) -> Dense:
+        """Histories @ P : (users, items)."""
+
+    def rows(self, items: NDArray[np.int64]) -> Dense:
+        """P[items] : (len(items), items)."""
+
+    def apply(self, vectors: Dense) -> Dense:
+        """P @ vectors : (items, columns), for the check."""

@@ -1,0 +1,98 @@
+"""From X and Λ to P: plan, solve, and let the result check itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.errors import PlanError, PrecisionError
+from relae.linalg import Csr, as_csr
+from relae.solvers._inverse import Inverse
+from relae.solvers.dual import solve_dual
+from relae.solvers.plan import Plan, gigabytes, plan
+from relae.solvers.primal import solve_primal
+
+Progress = Callable[[str, float], None]
+"""Called with the name of a stage and the fraction of it that is done."""
+
+TOLERANCE = 1e-3
+_PROBES = 4
+
+
+@dataclass(frozen=True)
+class Solution:
+    """P, the plan it was made by and how exact it is."""
+
+    inverse: Inverse
+    plan: Plan
+    residual: float
+
+
+def solve(
+    x: Csr,
+    penalty: NDArray[np.float64],
+    *,
+    solver: str = "auto",
+    dtype: str = "float32",
+    progress: Progress | None = None,
+    rng: np.random.Generator | None = None,
+) -> Solution:
+    """P = (XᵀX + Λ)⁻¹ by the solver that the plan chooses, checked.
+
+    A float32 result that fails its check is thrown away and made again in float64.
+
+    Parameters
+    ----------
+    x : (users, items) CSR
+    penalty : (items,), positive
+    rng : of the probes of the check; the same ones each time if not given
+    """
+    rng = np.random.default_rng(0) if rng is None else rng
+    users, items = x.shape
+    failures: list[str] = []
+    for precision in ("float32", "float64") if np.dtype(dtype) == np.float32 else ("float64",):
+        try:
+            chosen = plan(users, items, x.nnz, solver=solver, dtype=precision)
+        except PlanError as error:
+            if not failures:
+                raise
+            raise PrecisionError(f"{_failure(failures)}; the repair in float64 does not fit: {error}") from error
+        try:
+            inverse = _invert(x, penalty, chosen, progress)
+        except np.linalg.LinAlgError:
+            failures.append(f"G + Λ is not positive definite in {precision}")
+            continue
+        error_found = residual(inverse, x, penalty, rng)
+        if error_found <= TOLERANCE:
+            return Solution(inverse, chosen, error_found)
+        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision}")
+        del inverse  # its square goes before the next one comes
+    raise PrecisionError(_failure(failures))
+
+
+def _failure(failures: list[str]) -> str:
+    return (
+        f"the inverse failed its check: {', '.join(failures)} ({TOLERANCE:g} is allowed). "
+        "The penalty is too small for this data: raise l2"
+    )
+
+
+def _invert(x: Csr, penalty: NDArray[np.float64], chosen: Plan, progress: Progress | None) -> Inverse:
+    method: Callable[..., Inverse] = solve_primal if chosen.solver == "primal" else solve_dual
+    report = None if progress is None else partial(progress, "inverse")
+    try:
+        return method(as_csr(x, np.dtype(chosen.dtype)), penalty, report)
+    except MemoryError as error:
+        needed = gigabytes(chosen.chosen.added_bytes)
+        raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error
+
+
+def residual(inverse: Inverse, x: Csr, penalty: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """The largest ‖(G + Λ) P v − v‖ / ‖v‖ over a few random v, with G + Λ applied in float64 through the sparse X."""
+    vectors = rng.standard_normal((inverse.n_items, _PROBES)).astype(inverse.dtype)
+    projected = inverse.apply(vectors).astype(np.float64)
+    back = x.T @ (x @ projected) + penalty[:, None] * projected
+    errors = np.linalg.norm(back - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
+    return float(errors.max()) if np.isfinite(errors).all() else np.inf

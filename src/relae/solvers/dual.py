@@ -1,0 +1,142 @@
+"""P by Woodbury, through a square of users × users: for data with fewer users than items.
+
+    K = I + X Λ⁻¹ Xᵀ        P = Λ⁻¹ − Λ⁻¹ Xᵀ K⁻¹ X Λ⁻¹
+
+Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ − V K⁻¹ Vᵀ.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae.linalg import Csr, Dense, dense_sparse, gram, invert_spd, quadratic_forms, sparse_sparse, transpose
+
+
+class DualInverse:
+    """P as K⁻¹, the training matrix and the penalty."""
+
+    solver = "dual"
+
+    def __init__(self, kernel_inverse: Dense, x: Csr, penalty: NDArray[np.float64], scaled: Csr | None = None) -> None:
+        self.kernel_inverse = kernel_inverse  # (users, users)
+        self.x = x  # (users, items)
+        self.penalty = penalty  # (items,)
+        self._scaled = scaled_transpose(x, penalty) if scaled is None else scaled  # V : (items, users)
+        self._training = _RowIndex(x)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.penalty)
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of K⁻¹."""
+        return self.kernel_inverse.dtype
+
+    @property
+    def bytes_per_user(self) -> int:
+        """One row of the result, and two rows of users on the way."""
+        return (self.n_items + 2 * len(self.kernel_inverse)) * self.dtype.itemsize
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """P_jj = 1/Λ_j − v_j K⁻¹ v_jᵀ, with v_j the row of item j in V : (items,)."""
+        return 1.0 / self.penalty - quadratic_forms(self._scaled, self.kernel_inverse)
+
+    def project(self, histories: Csr) -> Dense:
+        """Histories @ P : (users, items).
+
+        A history that is a training user's own goes the short way, X P = K⁻¹ Vᵀ; any other one the long way.
+        """
+        known = self._training.find(histories)
+        if (known >= 0).all():
+            return self._project_training(known)
+        if (known < 0).all():
+            return self._project_new(histories)
+        out = np.empty(histories.shape, self.dtype)
+        new = np.flatnonzero(known < 0)
+        out[new] = self._project_new(histories[new])
+        out[known >= 0] = self._project_training(known[known >= 0])
+        return out
+
+    def _project_training(self, users: NDArray[np.int64]) -> Dense:
+        in_order = len(users) > 0 and bool((np.diff(users) == 1).all())
+        rows = self.kernel_inverse[users[0] : users[-1] + 1] if in_order else self.kernel_inverse[users]
+        return dense_sparse(rows, self._scaled)
+
+    def _project_new(self, histories: Csr) -> Dense:
+        """H Λ⁻¹ − (H V) K⁻¹ Vᵀ."""
+        mixed = sparse_sparse(histories, self._scaled) @ self.kernel_inverse  # (histories, users)
+        out = dense_sparse(mixed, self._scaled)
+        np.negative(out, out=out)
+        rows = np.repeat(np.arange(histories.shape[0]), np.diff(histories.indptr))
+        out[rows, histories.indices] += (histories.data / self.penalty[histories.indices]).astype(self.dtype)
+        return out
+
+    def rows(self, items: NDArray[np.int64]) -> Dense:
+        """P[items] : (len(items), items)."""
+        count = len(items)
+        units = sp.csr_array(
+            (np.ones(count, self.dtype), np.asarray(items, np.int32), np.arange(count + 1)),
+            shape=(count, self.n_items),
+        )
+        return self._project_new(units)
+
+    def apply(self, vectors: Dense) -> Dense:
+        """P @ vectors : (items, columns)."""
+        mixed = self.kernel_inverse @ (self._scaled.T @ vectors)
+        return np.asarray(vectors / self.penalty[:, None] - self._scaled @ mixed)
+
+
+def scaled_transpose(x: Csr, penalty: NDArray[np.float64]) -> Csr:
+    """V = Λ⁻¹ Xᵀ : (items, users)."""
+    scaled = transpose(x)
+    scaled.data /= np.repeat(penalty, np.diff(scaled.indptr)).astype(x.dtype)
+    return scaled
+
+
+def solve_dual(x: Csr, penalty: NDArray[np.float64], progress: Callable[[float], None] | None) -> DualInverse:
+    """K⁻¹ = (I + X Λ⁻¹ Xᵀ)⁻¹, built and inverted in one square array."""
+    m = x.shape[0]
+    scaled = scaled_transpose(x, penalty)
+    square = np.empty((m, m), x.dtype)
+    gram(x, scaled, square)
+    square.flat[:: m + 1] += 1
+    return DualInverse(invert_spd(square, progress), x, penalty, scaled)
+
+
+class _RowIndex:
+    """Finds rows of a sparse matrix by their content."""
+
+    def __init__(self, x: Csr) -> None:
+        self._x = x
+        # the sum of a random code per item, times the value, is a row's fingerprint; equality is checked afterwards
+        self._codes = np.random.default_rng(0).random(x.shape[1])
+        fingerprints = self._fingerprints(x)
+        self._order = np.argsort(fingerprints, kind="stable")
+        self._sorted = fingerprints[self._order]
+
+    def _fingerprints(self, rows: Csr) -> NDArray[np.float64]:
+        filled = np.diff(rows.indptr) > 0
+        result = np.zeros(rows.shape[0])
+        if filled.any():
+            terms = self._codes[rows.indices] * rows.data
+            result[filled] = np.add.reduceat(terms, rows.indptr[:-1][filled])
+        return result
+
+    def find(self, rows: Csr) -> NDArray[np.int64]:
+        """Position of an equal row of the matrix for each row given, −1 where there is none."""
+        at = np.searchsorted(self._sorted, self._fingerprints(rows))
+        found = self._order[np.minimum(at, len(self._order) - 1)]
+        lengths = np.diff(rows.indptr)
+        found = np.where(lengths == np.diff(self._x.indptr)[found], found, -1)
+        candidates = np.flatnonzero(found >= 0)
+        if len(candidates):
+            # the stored elements of the candidates and of their supposed twins, one below the other
+            ours, theirs = rows[candidates], self._x[found[candidates]]
+            differs = (ours.indices != theirs.indices) | (ours.data != theirs.data)
+            owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
+            found[candidates[np.unique(owner[differs])]] = -1
+        return found

@@ -1,0 +1,57 @@
+"""P by inverting G + Λ itself: a square of items × items."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg import Csr, Dense, gram, invert_spd, sparse_dense, transpose
+
+
+class PrimalInverse:
+    """P as a dense array."""
+
+    solver = "primal"
+
+    def __init__(self, square: Dense) -> None:
+        self.square = square  # (items, items)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.square)
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of P."""
+        return self.square.dtype
+
+    @property
+    def bytes_per_user(self) -> int:
+        """One row of the result."""
+        return self.n_items * self.dtype.itemsize
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """The diagonal of P : (items,)."""
+        return self.square.diagonal().astype(np.float64)
+
+    def project(self, histories: Csr) -> Dense:
+        """Histories @ P : (users, items), reading only the rows of P that a history names."""
+        return sparse_dense(histories, self.square)
+
+    def rows(self, items: NDArray[np.int64]) -> Dense:
+        """P[items] : (len(items), items)."""
+        return self.square[items]
+
+    def apply(self, vectors: Dense) -> Dense:
+        """P @ vectors : (items, columns)."""
+        return np.asarray(self.square @ vectors)
+
+
+def solve_primal(x: Csr, penalty: NDArray[np.float64], progress: Callable[[float], None] | None) -> PrimalInverse:
+    """P = (XᵀX + Λ)⁻¹, built and inverted in one square array."""
+    n = x.shape[1]
+    square = np.empty((n, n), x.dtype)
+    gram(transpose(x), x, square)
+    square.flat[:: n + 1] += penalty.astype(x.dtype)
+    return PrimalInverse(invert_spd(square, progress))
