@@ -134,7 +134,7 @@ def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out:
     table.add_column("", width=1)
     table.add_column("recommended", width=34, no_wrap=True)
     table.add_column("score", width=5, justify="right")
-    table.add_column("because of", no_wrap=True)
+    table.add_column("because of", width=max(20, console.width - 58), no_wrap=True)
     for item, score in zip(ids, scores, strict=True):
         why = model.explain(history, item)
         reasons = [

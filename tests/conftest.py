@@ -1,4 +1,4 @@
-"""Settings for the laws of this folder."""
+"""Settings for the laws of every room."""
 
 from hypothesis import HealthCheck, settings
 

@@ -1,0 +1,15 @@
+"""`python -m benchmarks [inverse|peers|large|gowalla_weak]`: all of them if none is named."""
+
+import json
+import sys
+
+from benchmarks import gowalla_weak, inverse, large, peers
+from benchmarks._machine import describe
+
+ALL = {"inverse": inverse, "peers": peers, "large": large, "gowalla_weak": gowalla_weak}
+
+print(json.dumps(describe()), flush=True)
+for name in sys.argv[1:] or ALL:
+    if name not in ALL:
+        sys.exit(f"there is no benchmark {name!r}: choose from {', '.join(ALL)}")
+    ALL[name].main([])

@@ -1,0 +1,41 @@
+"""The README and the guide do what they say: their Python runs, block after block."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    pairs = rng.random((300, 60)) < 0.2
+    users, items = np.nonzero(pairs)
+    names = np.concatenate([[260, 1196], np.arange(1, 59)])
+    table = pl.DataFrame({"userId": users, "movieId": names[items], "rating": rng.integers(1, 6, len(users))})
+    table.write_csv(tmp_path / "ratings.csv")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("ratings_in_the_working_folder")
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+def test_the_examples_run(name: str) -> None:
+    blocks = python_blocks(ROOT / name)
+    assert len(blocks) >= 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+
+
+def test_every_page_of_the_docs_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if page not in navigation} == set()
