@@ -188,9 +188,6 @@ def test_no_penalty_at_all():
 
 
 @pytest.mark.parametrize("name", ["l2", "xi", "dropout"])
-@pytest.mark.xfail(
-    strict=True, raises=TypeError, reason="a string or None fails deep inside, without the parameter's name"
-)
 def test_parameters_that_are_no_numbers(name):
     with pytest.raises(ValueError, match=name):
         algebra.check_xi("a") if name == "xi" else algebra.penalty(COUNTS, **{"l2": 1.0, name: "a"})

@@ -7,6 +7,7 @@ With X (users × items), G = XᵀX, the penalty Λ and P = (G + Λ)⁻¹, all si
 where the maximum is the case split of `eq:model_lagrangian` and `eq:RDLAE_lagrangian`: w = Λ + μ.
 """
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ Vector = NDArray[np.float64]
 
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
     """Λ = dropout / (1 − dropout) · diag(G) + l2 : (items,), `eq:RDLAE_objective`."""
-    if not (np.isfinite(l2) and l2 >= 0):
+    if not (_is_number(l2) and np.isfinite(l2) and l2 >= 0):
         raise ValueError(f"l2 must be a finite number of at least 0, got {l2!r}")
-    if not 0 <= dropout < 1:
+    if not (_is_number(dropout) and 0 <= dropout < 1):
         raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
     result = dropout / (1.0 - dropout) * gram_diagonal.astype(np.float64) + l2
     if not (result > 0).all():
@@ -30,9 +31,13 @@ def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0
     return result
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def check_xi(xi: float) -> float:
     """Return ξ if it lies in [0, 1]; above 1 nothing changes any more (`theorem:1`)."""
-    if not 0 <= xi <= 1:
+    if not (_is_number(xi) and 0 <= xi <= 1):
         raise ValueError(f"xi must lie in [0, 1], got {xi!r}")
     return float(xi)
 

@@ -89,7 +89,6 @@ def test_as_many_lists_as_users():
         find_hits(np.zeros((2, 1), np.int64), sp.csr_array((3, 4)))
 
 
-@pytest.mark.xfail(strict=True, reason="a column beyond the truth is taken for the next user's")
 def test_a_column_the_truth_does_not_have_is_not_a_hit_of_the_next_user():
     truth = sp.csr_array(np.array([[0, 0, 0], [1, 0, 0]]))
     try:
@@ -99,7 +98,6 @@ def test_a_column_the_truth_does_not_have_is_not_a_hit_of_the_next_user():
     assert found.tolist() == [[False], [False]]
 
 
-@pytest.mark.xfail(strict=True, reason="the indices of the truth are taken to be sorted")
 def test_truth_with_unsorted_indices():
     truth = sp.csr_array((np.ones(3), np.array([2, 0, 1]), np.array([0, 3])), shape=(1, 3))
     assert find_hits(np.array([[0, 1, 2]]), truth).tolist() == [[True, True, True]]
@@ -108,10 +106,6 @@ def test_truth_with_unsorted_indices():
 # --- the summary -------------------------------------------------------------------------------------------------
 
 
-UNSORTED = "the product with the tail's diagonal has unsorted indices, so hits in the tail are overlooked"
-
-
-@pytest.mark.xfail(strict=True, reason=UNSORTED)
 def test_recall_in_the_tail():
     truth = sp.csr_array(np.array([[1.0, 1.0, 1.0, 1.0]]))
     found = summarize(np.array([[1, 2, 3]]), truth, np.array([True, False, False, False]), 3)
@@ -120,7 +114,6 @@ def test_recall_in_the_tail():
     assert found.tail_share == 1
 
 
-@pytest.mark.xfail(strict=True, reason=UNSORTED)
 @given(rankings(), st.integers(1, 10), st.lists(st.booleans(), min_size=8, max_size=8))
 @example((np.array([[0]]), np.ones((1, 3), np.float32)), 1, [False] * 8)
 def test_summary(case, k, head):
@@ -141,7 +134,6 @@ def test_summary(case, k, head):
     assert found.tail_share == pytest.approx(np.mean([not head[column] for column in shown]))
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeWarning, reason="the mean of nothing warns")
 def test_a_summary_without_tail_is_nan_without_noise():
     truth = sp.csr_array(np.array([[1.0, 0.0]]))
     found = summarize(np.array([[0]]), truth, np.array([True, False]), 1)

@@ -53,7 +53,6 @@ def test_a_bad_csr_is_repaired_in_a_copy():
     assert matrix.data.tolist() == [1, 2, 3]
 
 
-@pytest.mark.xfail(strict=True, reason="64-bit row pointers bring the 64-bit column indices back")
 def test_column_indices_become_32_bit():
     matrix = sp.csr_array(np.eye(3))
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
@@ -128,7 +127,6 @@ def test_float32_histories_through_a_float64_square():
     close(sparse_dense(as_csr(a, np.float32), b), a.astype(np.float64) @ b, np.float64)
 
 
-@pytest.mark.xfail(strict=True, reason="the result has the precision of the left factor only")
 def test_the_product_of_two_sparse_matrices_has_the_better_precision_of_the_two():
     a, b = random_sparse(5, 6, 0.6).astype(np.float32), random_sparse(6, 4, 0.6, seed=1)
     close(sparse_sparse(as_csr(a, np.float32), as_csr(b, np.float64)), a.astype(np.float64) @ b, np.float64)

@@ -57,9 +57,6 @@ def test_the_upper_triangle_is_not_read(n, dtype, upper):
 
 
 @pytest.mark.parametrize(("n", "dtype"), [(2, np.float32), (60, np.float32), (400, np.float32), (400, np.float64)])
-@pytest.mark.xfail(
-    strict=True, reason="a signaling NaN above the diagonal raises the flag by which NumPy knows failure"
-)
 def test_signaling_nans_in_uninitialized_memory_do_no_harm(n, dtype):
     check_inverse(n, dtype, SIGNALING_NAN[dtype])
 
@@ -143,7 +140,7 @@ def test_nan_is_never_swallowed(n):
 )
 def test_wrong_arrays(wrong):
     before = wrong.copy()
-    with pytest.raises(ValueError, match="square C-contiguous float32 or float64"):
+    with pytest.raises(ValueError, match=r"square float32 or float64|C-contiguous"):
         invert_spd(wrong)
     assert np.array_equal(wrong, before)
 

@@ -144,7 +144,7 @@ def test_an_empty_history_without_an_empty_training_user(kind):
     "solver",
     [
         "primal",
-        pytest.param("dual", marks=pytest.mark.xfail(strict=True, reason="H·V is done in the float32 of the history")),
+        "dual",
     ],
 )
 def test_float64_is_float64_for_new_histories(solver):

@@ -1,12 +1,13 @@
 """Metrics of ranked lists: one value per user, NaN for a user without truth. Means are the report's business."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.linalg import Csr
+from relae.linalg import Csr, as_csr
 
 Hits = NDArray[np.bool_]
 PerUser = NDArray[np.float64]
@@ -14,7 +15,10 @@ PerUser = NDArray[np.float64]
 
 def find_hits(ranked: NDArray[np.int64], truth: Csr) -> Hits:
     """Tell which ranked columns (users, k) are in the user's truth; −1 never is."""
+    truth = as_csr(truth, truth.dtype)
     users, items = truth.shape
+    if ranked.size and ranked.max() >= items:
+        raise ValueError(f"column {ranked.max():,} was recommended, and the truth has {items:,} columns")
     if ranked.shape[0] != users:
         raise ValueError(f"{ranked.shape[0]:,} ranked lists for {users:,} users with truth")
     owner = np.repeat(np.arange(users), np.diff(truth.indptr))
@@ -65,8 +69,14 @@ def summarize(ranked: NDArray[np.int64], truth: Csr, head: NDArray[np.bool_], k:
     tail_hits, tail_sizes = find_hits(ranked, sp.csr_array(tail_truth)), np.diff(tail_truth.indptr)
     shown = ranked[:, :k][ranked[:, :k] >= 0]
     return Summary(
-        ndcg=float(np.nanmean(ndcg(hits, sizes, k))),
-        recall=float(np.nanmean(recall(hits, sizes, k))),
-        tail_recall=float(np.nanmean(recall(tail_hits, tail_sizes, k))),
-        tail_share=float(np.mean(~head[shown])),
+        ndcg=_mean(ndcg(hits, sizes, k)),
+        recall=_mean(recall(hits, sizes, k)),
+        tail_recall=_mean(recall(tail_hits, tail_sizes, k)),
+        tail_share=_mean(~head[shown]),
     )
+
+
+def _mean(values: NDArray[Any]) -> float:
+    """The mean of what is not NaN; NaN if nothing is left."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else np.nan

@@ -36,8 +36,9 @@ def threads() -> int:
 def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
     """CSR with sorted 32-bit column indices and no duplicates; the argument itself where it is that already."""
     csr = sp.csr_array(matrix, dtype=dtype)
-    if csr.indices.dtype != np.int32:
-        csr = sp.csr_array((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
+    if csr.indices.dtype != np.int32 and max(csr.nnz, *csr.shape) < 2**31:
+        parts = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
+        csr = sp.csr_array(parts, shape=csr.shape)
     if not csr.has_canonical_format:
         csr = csr.copy()  # never sort the caller's arrays
         csr.sum_duplicates()
@@ -80,7 +81,7 @@ def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
 
 def sparse_sparse(a: Csr, b: Csr) -> Dense:
     """A @ B as a dense array : (rows, n)."""
-    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    out = np.empty((a.shape[0], b.shape[1]), np.result_type(a.dtype, b.dtype))
     run("csr_csr", *_parts(a), *_parts(b), out)
     return out
 

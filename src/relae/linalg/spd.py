@@ -1,33 +1,36 @@
 """The inverse of a symmetric positive definite matrix, in place, at the speed of matrix multiplication.
 
-With A split in two by two blocks and S = A₂₂ − A₂₁A₁₁⁻¹A₁₂ the Schur complement,
+With A = L Lᵀ the Cholesky factorization and W = L⁻¹, the inverse is A⁻¹ = WᵀW. W comes from a recursion over blocks:
 
-    Yᵀ = A₁₁⁻¹A₁₂        A⁻¹ = [[A₁₁⁻¹ + YᵀS⁻¹Y,  ·  ],
-                               [     −S⁻¹Y,    S⁻¹]]
+    L₂₁ = A₂₁W₁₁ᵀ        S = A₂₂ − L₂₁L₂₁ᵀ        W = [[      W₁₁,        ·  ],
+                                                      [−W₂₂L₂₁W₁₁,   W₂₂]]
 
-Two inverses of half the size and four products: n³ flops in all when the symmetric ones are done by half. Only the
-lower triangle is read and kept up to date; A₁₂, redundant by symmetry, is the workspace that holds Yᵀ.
+with W₁₁ from A₁₁ and W₂₂ from S: n³ flops in all when zeros and symmetric halves are left out. Only the lower
+triangle is read and kept up to date; the block A₁₂, redundant by symmetry, is the workspace that holds L₂₁ᵀ.
 
 It is all `numpy.matmul`, on purpose. LAPACK through SciPy has 32-bit indices and dies of a segmentation fault near
-n = 27,000, and each further thread pool (SciPy's BLAS, numba's) would have to share the cores with the
-workers of NumPy's BLAS, which spin for a while after every product.
+n = 27,000, and each further thread pool (SciPy's BLAS, numba's) would have to share the cores with the workers of
+NumPy's BLAS, which spin for a while after every product. A recursion on A⁻¹ itself is as quick but loses digits: its
+error grows with the square of the condition number.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 Square = NDArray[np.floating]
+Step = Callable[[float], None]
 
-_LEAF = 128  # below this a Cholesky factor and its inverse are as quick as more recursion
-_TILE = 256  # of the transposed copy: both the read and the written tile stay in the cache
-_WORKSPACE_ROWS = 512
+_LEAF = 128  # below this NumPy's Cholesky is as quick as more recursion
+_STRIP = 1024  # rows of a large product: enough for the BLAS, little beside the matrix
+_FINE = 256  # rows of a product along the diagonal, where half of a strip would be zeros or a mirror image
+_TILE = 256  # of copies: both the read and the written tile stay in the cache
 
 
 def inverse_workspace_bytes(n: int, itemsize: int) -> int:
     """Bytes that `invert_spd` takes beside its argument."""
-    return _WORKSPACE_ROWS * ((n + 1) // 2 + _TILE) * itemsize
+    return _STRIP // 2 * (n + 128) * itemsize
 
 
 def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Square:
@@ -45,11 +48,12 @@ def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Sq
     numpy.linalg.LinAlgError
         If the matrix is not positive definite in this precision. Its content is lost then.
     """
+    shape = getattr(a, "shape", None)
+    if shape is None or len(shape) != 2 or shape[0] != shape[1] or a.dtype not in (np.float32, np.float64):
+        raise ValueError(f"a must be a square float32 or float64 array, got {getattr(a, 'dtype', type(a))} {shape}")
+    if not a.flags.c_contiguous:
+        raise ValueError("a must be C-contiguous: the inverse is made in place")
     n = len(a)
-    if a.shape != (n, n) or not a.flags.c_contiguous or a.dtype not in (np.float32, np.float64):
-        raise ValueError(f"a must be a square C-contiguous float32 or float64 array, got {a.dtype} {a.shape}")
-    if n == 0:
-        return a
     work = np.empty(inverse_workspace_bytes(n, 1), dtype=a.dtype)
     total, done = max(float(n) ** 3, 1.0), 0.0
 
@@ -59,61 +63,98 @@ def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Sq
         if progress is not None:
             progress(min(done / total, 1.0))
 
-    _invert_lower(a, work, step)
-    _mirror(a)
+    _clear_above_diagonal(a)
+    _invert_factor(a, work, step)
+    _square_factor(a, work, step)
     step(total)
     return a
 
 
-def _invert_lower(a: Square, work: Square, step: Callable[[float], None]) -> None:
+def _strips(n: int, size: int) -> Iterator[tuple[int, int]]:
+    return ((start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _invert_factor(a: Square, work: Square, step: Step) -> None:
+    """Lower triangle of a ← W. Above it, `_STRIP` columns wide, are zeros before and after; beyond is workspace."""
     n = len(a)
     if n <= _LEAF:
-        factor_inverse = np.linalg.inv(np.linalg.cholesky(a))
-        np.matmul(factor_inverse.T, factor_inverse, out=a)
+        if n:
+            a[:] = np.tril(np.linalg.inv(np.linalg.cholesky(a)))
         return
     half = (n // 2 + 63) // 64 * 64
     a11, a12, a21, a22 = a[:half, :half], a[:half, half:], a[half:, :half], a[half:, half:]
-    _invert_lower(a11, work, step)
-    _mirror(a11)
-    _product(a11, a21.T, a12, 1, step)  # Yᵀ
-    _subtract_product_lower(a22, a21, a12, work, step)  # S
-    _invert_lower(a22, work, step)
-    _mirror(a22)
-    _product(a22, a12.T, a21, -1, step)  # −S⁻¹Y
-    _subtract_product_lower(a11, a12, a21, work, step)  # A₁₁⁻¹ + YᵀS⁻¹Y
+    _invert_factor(a11, work, step)
+    _multiply_left(a11, a21.T, a12, work, step)  # L₂₁ᵀ = W₁₁A₁₂
+    _subtract_gram(a22, a12, work, step)  # S
+    _invert_factor(a22, work, step)
+    _multiply_right(a12.T, a11, a21, work, step)  # L₂₁W₁₁
+    _multiply_left(a22, a21, a21, work, step)
+    np.negative(a21, out=a21)
+    a12[-_STRIP:, :_STRIP] = 0
 
 
-def _product(left: Square, right: Square, out: Square, sign: int, step: Callable[[float], None]) -> None:
-    """out ← sign · left @ right, by strips, so that progress is seen on large matrices."""
-    rows = 4096
-    for start in range(0, len(left), rows):
-        strip = out[start : start + rows]
-        np.matmul(left[start : start + rows], right, out=strip)
-        if sign < 0:
-            np.negative(strip, out=strip)
-        step(2.0 * strip.size * left.shape[1])
+def _multiply_left(lower: Square, right: Square, out: Square, work: Square, step: Step) -> None:
+    """out ← lower @ right, the last strip first, so that `out` may be `right`."""
+    columns = right.shape[1]
+    for start, stop in reversed(list(_strips(len(lower), _STRIP))):
+        corner = work[: (stop - start) * columns].reshape(stop - start, columns)
+        for i, j in _strips(stop - start, _FINE):
+            np.matmul(lower[start + i : start + j, start : start + j], right[start : start + j], out=corner[i:j])
+        strip = out[start:stop]
+        np.matmul(lower[start:stop, :start], right[:start], out=strip)
+        strip += corner
+        step((stop - start) * (stop + start) * columns)
 
 
-def _subtract_product_lower(
-    target: Square, left: Square, right: Square, work: Square, step: Callable[[float], None]
-) -> None:
-    """Lower triangle of target ← target − left @ right, by row strips that end at the diagonal."""
-    n = len(target)
-    rows = min(max(256, n // 16 // 64 * 64), _WORKSPACE_ROWS)
-    for start in range(0, n, rows):
-        stop = min(start + rows, n)
-        strip = work[: (stop - start) * stop].reshape(stop - start, stop)
-        np.matmul(left[start:stop], right[:, :stop], out=strip)
-        target[start:stop, :stop] -= strip
-        step(2.0 * strip.size * left.shape[1])
+def _multiply_right(left: Square, lower: Square, out: Square, work: Square, step: Step) -> None:
+    """out ← left @ lower, by column strips."""
+    rows, n = left.shape
+    for start, stop in _strips(n, _STRIP):
+        corner = work[: rows * (stop - start)].reshape(rows, stop - start)
+        for i, j in _strips(stop - start, _FINE):
+            np.matmul(left[:, start + i : stop], lower[start + i : stop, start + i : start + j], out=corner[:, i:j])
+        strip = out[:, start:stop]
+        np.matmul(left[:, stop:], lower[stop:, start:stop], out=strip)
+        strip += corner
+        step((stop - start) * (2 * n - stop - start) * rows)
 
 
-def _mirror(a: Square) -> None:
-    """Copy the lower triangle onto the upper one, tile by tile."""
+def _subtract_gram(target: Square, factor: Square, work: Square, step: Step) -> None:
+    """Lower triangle of target ← target − factorᵀ @ factor."""
+    inner, n = factor.shape
+    for start, stop in _strips(n, _STRIP):
+        _subtract(target[start:stop, :start], factor[:, start:stop].T, factor[:, :start], work)
+        for i, j in _strips(stop - start, _FINE):
+            i, j = start + i, start + j
+            _subtract(target[i:j, start:j], factor[:, i:j].T, factor[:, start:j], work)
+        step((stop - start) * (stop + start) * inner)
+
+
+def _subtract(target: Square, left: Square, right: Square, work: Square) -> None:
+    product = work[: target.size].reshape(target.shape)
+    np.matmul(left, right, out=product)
+    target -= product
+
+
+def _square_factor(a: Square, work: Square, step: Step) -> None:
+    """a ← WᵀW, with W its lower triangle: a row of the result needs no row of W above it."""
     n = len(a)
-    for i in range(0, n, _TILE):
-        for j in range(0, i, _TILE):
-            a[j : j + _TILE, i : i + _TILE] = a[i : i + _TILE, j : j + _TILE].T
-        tile = a[i : i + _TILE, i : i + _TILE]
-        upper = np.triu_indices(len(tile), 1)
-        tile[upper] = tile.T[upper]
+    for start, stop in _strips(n, _STRIP // 2):
+        product = work[: (stop - start) * stop].reshape(stop - start, stop)
+        np.matmul(a[start:, start:stop].T, a[start:, :start], out=product[:, :start])
+        for i, j in _strips(stop - start, _FINE):
+            rows = slice(start + i, start + j)
+            np.matmul(a[rows.start :, rows].T, a[rows.start :, start : rows.stop], out=product[i:j, start : rows.stop])
+            a[rows, start : rows.stop] = product[i:j, start : rows.stop]
+        a[start:stop, :start] = product[:, :start]
+        for i, j in _strips(start, _TILE):  # the mirror image, while the strip is in the cache
+            a[i:j, start:stop] = product[:, i:j].T
+        for i in range(start, stop):
+            a[i, i + 1 : stop] = a[i + 1 : stop, i]
+        step((stop - start) * (stop + start) * (n - start))
+
+
+def _clear_above_diagonal(a: Square) -> None:
+    """Put zeros where products along the diagonal look: what was there, even NaN, must not meet the arithmetic."""
+    for i, row in enumerate(a):
+        row[i + 1 : i + 1 + _STRIP] = 0

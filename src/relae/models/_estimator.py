@@ -16,7 +16,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name; the next `fit` uses them."""
+        """Set parameters by name. The next `fit` uses them; ξ, which needs no fit, counts at once."""
         names = self._parameter_names()
         for name, value in parameters.items():
             if name not in names:

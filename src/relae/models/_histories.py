@@ -1,7 +1,7 @@
 """Histories as users give them, and as the kernel wants them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +40,12 @@ def encode(histories: Any, items: Ids) -> Histories:
         if histories.items is items or histories.items == items:
             return Histories(histories.matrix, raw=True)
         return _moved(histories, items)
+    if sp.issparse(histories) and cast(Any, histories).ndim == 1:  # a row of a csr_array
+        return replace(encode(cast(Any, histories).reshape(1, -1), items), single=True)
+    if not isinstance(histories, (Sequence, Mapping)) and hasattr(histories, "__array__"):  # a data frame's column
+        histories = np.atleast_1d(np.asarray(histories))
+    if isinstance(histories, (set, frozenset)):
+        histories = list(histories)
     if sp.issparse(histories) or (isinstance(histories, np.ndarray) and histories.ndim == 2):
         histories = cast(Any, histories)
         if histories.shape[1] != len(items):
@@ -81,8 +87,8 @@ def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, int]:
         raise DataError(f"the weight of item {ids[worst]!r} is {weights[worst]}: give a finite number of at least 0")
     known = columns >= 0
     matrix = _cells(values[known], rows[known], columns[known], (len(histories), len(items)))
-    if not any(isinstance(history, Mapping) for history in histories):
-        matrix.data[:] = 1.0  # an id named twice is one item seen
+    listed = np.array([not isinstance(history, Mapping) for history in histories], dtype=bool)
+    matrix.data[np.repeat(listed, np.diff(matrix.indptr))] = 1.0  # an id named twice is one item seen
     return canonical_matrix(matrix), int(np.count_nonzero(~known))
 
 

@@ -1,5 +1,6 @@
 """What the six models share: one fitted inverse, and everything that is read from it."""
 
+import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ class LinearAutoencoder(Estimator):
     xi: float
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
-        """Fit to interactions.
+        """Fit to interactions; an earlier fit is kept until this one is done.
 
         Parameters
         ----------
@@ -111,7 +112,6 @@ class LinearAutoencoder(Estimator):
         gram_diagonal = _gram_diagonal(x)
         l2 = suggested_l2(x) if self.l2 is None else self.l2
         penalty = algebra.penalty(gram_diagonal, l2, self.dropout)
-        self.__dict__.pop("inverse_", None)  # a second fit does not hold two squares
         solution = solve(x, penalty, solver=self.solver, dtype=self.dtype, progress=progress)
         self.inverse_, self.plan_, self.residual_ = solution.inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, solution.inverse.diagonal(), float(l2)
@@ -177,8 +177,8 @@ class LinearAutoencoder(Estimator):
         exclude_seen : bool
             Leave out the items of the history.
         allow, deny
-            Items (columns or raw ids, as the histories are) that alone, or never, are recommended. Unknown ones are
-            ignored.
+            Items (columns or raw ids, as the histories are) that alone, or never, are recommended. Unknown raw ids
+            are ignored.
 
         Returns
         -------
@@ -280,11 +280,8 @@ class LinearAutoencoder(Estimator):
         given = encode(histories, self.items_)
         if given.unknown:
             total = given.unknown + given.matrix.nnz
-            warnings.warn(
-                f"{given.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored",
-                UnknownItemsWarning,
-                stacklevel=4,
-            )
+            message = f"{given.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored"
+            warnings.warn(message, UnknownItemsWarning, stacklevel=_frames_inside() + 1)
         return given
 
     # --- small change ------------------------------------------------------------------------------------------
@@ -318,14 +315,23 @@ class LinearAutoencoder(Estimator):
         if raw:
             found = self.items_.positions(items)
             return found[found >= 0]
-        columns = np.asarray(items, dtype=np.int64)
-        if columns.size and (columns.min() < 0 or columns.max() >= len(self.items_)):
+        columns = np.asarray(items)
+        whole = columns.size == 0 or columns.dtype.kind in "iu"
+        if not whole or (columns.size and (columns.min() < 0 or columns.max() >= len(self.items_))):
             raise DataError(f"allow and deny must be columns from 0 to {len(self.items_) - 1:,}, got {items!r}")
-        return columns
+        return columns.astype(np.int64)
 
     def _returned(self, given: Histories, columns: NDArray[np.int64], scores: Dense) -> tuple[NDArray[Any], Dense]:
         ids: NDArray[Any] = self.items_.take(columns) if given.raw else columns
         return (ids[0], scores[0]) if given.single else (ids, scores)
+
+
+def _frames_inside() -> int:
+    """How many frames of this package lie between here and the caller's code."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("relae."):
+        depth, frame = depth + 1, frame.f_back
+    return depth - 1  # this helper itself does not count
 
 
 def _gram_diagonal(x: Csr) -> NDArray[np.float64]:

@@ -1,10 +1,10 @@
 """Two exact ways from X and Λ to P = (XᵀX + Λ)⁻¹, and the plan that chooses between them."""
 
+from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
+from relae.solvers._plan import Forecast, Plan, available_memory, ensure_memory, forecast, gigabytes, plan
+from relae.solvers._primal import PrimalInverse
 from relae.solvers._solve import TOLERANCE, Progress, Solution, residual, solve
-from relae.solvers.dual import DualInverse
-from relae.solvers.plan import Forecast, Plan, available_memory, ensure_memory, forecast, gigabytes, plan
-from relae.solvers.primal import PrimalInverse
 
 __all__ = [
     "TOLERANCE",

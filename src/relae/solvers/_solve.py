@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr, as_csr
+from relae.solvers._dual import solve_dual
 from relae.solvers._inverse import Inverse
-from relae.solvers.dual import solve_dual
-from relae.solvers.plan import Plan, gigabytes, plan
-from relae.solvers.primal import solve_primal
+from relae.solvers._plan import Plan, check_dtype, gigabytes, plan
+from relae.solvers._primal import solve_primal
 
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the fraction of it that is done."""
@@ -52,24 +52,36 @@ def solve(
     rng = np.random.default_rng(0) if rng is None else rng
     users, items = x.shape
     failures: list[str] = []
-    for precision in ("float32", "float64") if np.dtype(dtype) == np.float32 else ("float64",):
+    tried: set[tuple[str, str]] = set()
+    for method, precision in _attempts(solver, check_dtype(dtype)):
         try:
-            chosen = plan(users, items, x.nnz, solver=solver, dtype=precision)
+            chosen = plan(users, items, x.nnz, solver=method, dtype=precision)
         except PlanError as error:
             if not failures:
                 raise
-            raise PrecisionError(f"{_failure(failures)}; the repair in float64 does not fit: {error}") from error
-        try:
-            inverse = _invert(x, penalty, chosen, progress)
-        except np.linalg.LinAlgError:
-            failures.append(f"G + Λ is not positive definite in {precision}")
+            raise PrecisionError(f"{_failure(failures)}; the repair in {precision} does not fit: {error}") from error
+        if (chosen.solver, precision) in tried:
             continue
-        error_found = residual(inverse, x, penalty, rng)
+        tried.add((chosen.solver, precision))
+        stage = "inverse" if not failures else f"inverse again, {chosen.solver} in {precision}"
+        with np.errstate(all="ignore"):  # what overflows is found by the check
+            try:
+                inverse = _invert(x, penalty, chosen, None if progress is None else partial(progress, stage))
+            except np.linalg.LinAlgError:
+                failures.append(f"the {chosen.solver} matrix is not positive definite in {precision}")
+                continue
+            error_found = residual(inverse, x, penalty, rng)
         if error_found <= TOLERANCE:
             return Solution(inverse, chosen, error_found)
-        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision}")
+        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision} ({chosen.solver})")
         del inverse  # its square goes before the next one comes
     raise PrecisionError(_failure(failures))
+
+
+def _attempts(solver: str, dtype: str) -> list[tuple[str, str]]:
+    """What to try, one after the other. On hard data the dual form loses more digits than the primal one."""
+    attempts = [(solver, dtype), (solver, "float64")]
+    return [*attempts, ("primal", "float64")] if solver == "auto" else attempts
 
 
 def _failure(failures: list[str]) -> str:
@@ -79,11 +91,10 @@ def _failure(failures: list[str]) -> str:
     )
 
 
-def _invert(x: Csr, penalty: NDArray[np.float64], chosen: Plan, progress: Progress | None) -> Inverse:
+def _invert(x: Csr, penalty: NDArray[np.float64], chosen: Plan, progress: Callable[[float], None] | None) -> Inverse:
     method: Callable[..., Inverse] = solve_primal if chosen.solver == "primal" else solve_dual
-    report = None if progress is None else partial(progress, "inverse")
     try:
-        return method(as_csr(x, np.dtype(chosen.dtype)), penalty, report)
+        return method(as_csr(x, np.dtype(chosen.dtype)), penalty, progress)
     except MemoryError as error:
         needed = gigabytes(chosen.chosen.added_bytes)
         raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error

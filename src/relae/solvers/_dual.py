@@ -87,7 +87,7 @@ class DualInverse:
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""
         mixed = self.kernel_inverse @ (self._scaled.T @ vectors)
-        return np.asarray(vectors / self.penalty[:, None] - self._scaled @ mixed)
+        return np.asarray(vectors / self.penalty[:, None] - self._scaled @ mixed, dtype=self.dtype)
 
 
 def scaled_transpose(x: Csr, penalty: NDArray[np.float64]) -> Csr:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -89,12 +89,11 @@ def plan(
     """
     if solver not in ("auto", *SOLVERS):
         raise ValueError(f"solver must be 'auto', 'primal' or 'dual', got {solver!r}")
-    if np.dtype(dtype).name not in DTYPES:
-        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    precision = check_dtype(dtype)
     if min(users, items) < 1:
         raise ValueError(f"a fit needs at least one user and one item, got {users} users and {items} items")
     available = available_memory() if available_bytes is None else available_bytes
-    forecasts = tuple(forecast(name, users, items, nonzeros, np.dtype(dtype).name) for name in SOLVERS)
+    forecasts = tuple(forecast(name, users, items, nonzeros, precision) for name in SOLVERS)
     fitting = {f.solver: f for f in forecasts if f.added_bytes <= available}
     if solver == "auto":
         order = SOLVERS[::-1] if users < _DUAL_ADVANTAGE * items else SOLVERS
@@ -104,6 +103,17 @@ def plan(
     if name is None:
         raise PlanError(_refusal(forecasts, solver, available, users, items))
     return Plan(users, items, nonzeros, fitting[name], forecasts, process_memory(), available)
+
+
+def check_dtype(dtype: Any) -> str:
+    """Return the name of a precision that is supported."""
+    try:
+        name = "" if dtype is None else str(np.dtype(dtype).name)
+    except TypeError:
+        name = ""
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    return name
 
 
 def forecast(solver: Solver, users: int, items: int, nonzeros: int, dtype: str) -> Forecast:
@@ -201,7 +211,11 @@ def _group_free(folder: Path, limit_name: str, usage_name: str, cache_name: str)
         if limit == "max" or int(limit) > 1 << 60:  # v1 writes "no limit" as a huge number
             return None
         usage = int((folder / usage_name).read_text())
-        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return None
-    return int(limit) - usage + int(statistics.get(cache_name, 0))  # file cache is given back on demand
+    try:
+        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        cache = int(statistics.get(cache_name, 0))
+    except (OSError, ValueError):
+        cache = 0
+    return int(limit) - usage + cache  # file cache is given back on demand
