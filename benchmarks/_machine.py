@@ -15,7 +15,8 @@ def describe() -> dict[str, object]:
     import threadpoolctl
 
     np.ones((2, 2)) @ np.ones((2, 2))
-    [blas] = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"][:1]
+    pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+    blas = next((pool for pool in pools if "numpy" in pool["filepath"]), pools[0])
     cpu = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo") as lines:

@@ -158,7 +158,7 @@ def test_batches_make_no_difference(model, monkeypatch):
     histories = csr(np.concatenate([NEW, X]))
     whole = model.recommend(histories, 5), model.recommend_path(histories, [0.1, 0.9], 5), model.score(histories)
     whole_weights = model.weights()
-    monkeypatch.setattr("relae.models._linear._BATCH_BYTES", 3.5 * model.inverse_.bytes_per_user)
+    monkeypatch.setattr(type(model.inverse_), "batch_bytes", 3.5 * model.inverse_.bytes_per_user)
     stages = []
     ids, scores = model.recommend(histories, 5, progress=lambda stage, done: stages.append((stage, done)))
     assert len(stages) == 13  # 39 histories, three at a time
@@ -169,7 +169,7 @@ def test_batches_make_no_difference(model, monkeypatch):
         assert np.array_equal(found[0], expected[0])
     assert np.allclose(model.score(histories), whole[2])
     assert np.allclose(model.weights(), whole_weights)
-    monkeypatch.setattr("relae.models._linear._BATCH_BYTES", 1)  # less than one history
+    monkeypatch.setattr(type(model.inverse_), "batch_bytes", 1)  # less than one history
     assert np.array_equal(model.recommend(histories[:4], 5)[0], whole[0][0][:4])
 
 

@@ -18,8 +18,6 @@ from relae.models._histories import Histories, encode
 from relae.ranking import barred_columns, rank
 from relae.solvers import Inverse, Plan, Progress, ensure_memory, solve
 
-_BATCH_BYTES = 256e6  # of scores at a time: large enough for matrix products, small beside any model
-
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 
@@ -298,7 +296,7 @@ class LinearAutoencoder(Estimator):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(data) first")
 
     def _batches(self, count: int) -> Iterator[tuple[int, int]]:
-        size = max(1, int(_BATCH_BYTES / self.inverse_.bytes_per_user))
+        size = max(1, int(self.inverse_.batch_bytes / self.inverse_.bytes_per_user))
         for start in range(0, count, size):
             yield start, min(start + size, count)
 

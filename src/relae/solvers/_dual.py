@@ -18,6 +18,7 @@ class DualInverse:
     """P as K⁻¹, the training matrix and the penalty."""
 
     solver = "dual"
+    batch_bytes = 256e6  # large enough for matrix products, small beside any model
 
     def __init__(self, kernel_inverse: Dense, x: Csr, penalty: NDArray[np.float64], scaled: Csr | None = None) -> None:
         self.kernel_inverse = kernel_inverse  # (users, users)

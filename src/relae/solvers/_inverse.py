@@ -12,6 +12,7 @@ class Inverse(Protocol):
     """P : (items, items), symmetric, held in whatever form the solver prefers."""
 
     solver: str
+    batch_bytes: float  # of histories at a time that suit it best, counted by `bytes_per_user`
 
     @property
     def n_items(self) -> int:

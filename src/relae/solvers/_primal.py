@@ -12,6 +12,7 @@ class PrimalInverse:
     """P as a dense array."""
 
     solver = "primal"
+    batch_bytes = 24e6  # the scores are still in the cache when they are ranked, and their memory is used again
 
     def __init__(self, square: Dense) -> None:
         self.square = square  # (items, items)
