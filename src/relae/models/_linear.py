@@ -18,7 +18,6 @@ from relae.models._histories import Histories, encode
 from relae.ranking import barred_columns, rank
 from relae.solvers import Inverse, Plan, Progress, ensure_memory, solve
 
-
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 
 
