@@ -1,6 +1,5 @@
 """The embedded data set, and real ones where RELAE_DATA names the folder that has them."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +9,8 @@ import pytest
 
 from relae.data import Interactions, online_retail
 
+from ..real_data import real
 from .tables import check_form, same
-
-
-def real(name):
-    folder = os.environ.get("RELAE_DATA")
-    if folder is None:
-        pytest.skip(f"{name}: RELAE_DATA does not name a folder of data sets")
-    path = Path(folder) / name
-    if not path.exists():
-        pytest.skip(f"{name}: not in {folder}")
-    return path
 
 
 def shape(data):
