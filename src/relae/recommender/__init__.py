@@ -1,0 +1,7 @@
+"""What every recommender is: parameters, a fit, histories in and ranked items out."""
+
+from relae.recommender._base import HistoryRecommender, Recommender
+from relae.recommender._estimator import Estimator
+from relae.recommender._histories import Histories, encode
+
+__all__ = ["Estimator", "Histories", "HistoryRecommender", "Recommender", "encode"]

@@ -1,0 +1,252 @@
+"""From histories to recommendations: everything that does not depend on how a model scores."""
+
+import inspect
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.data import Ids, Interactions
+from relae.errors import DataError, NotFittedError, UnknownItemsWarning
+from relae.linalg import Csr, Dense, Vector
+from relae.ranking import barred_columns, rank
+from relae.recommender._estimator import Estimator
+from relae.recommender._histories import Histories, encode
+from relae.solvers import Progress, ensure_memory
+
+
+class Recommender(Protocol):
+    """What evaluation and the service ask of a model: histories in, the best k items of each out."""
+
+    def recommend(self, histories: Any, k: int = 10) -> tuple[NDArray[Any], Dense]:
+        """Return (users, k) columns for a sparse matrix of histories, −1 where there are fewer, and their scores."""
+        ...
+
+    def score(self, histories: Any) -> Dense:
+        """Return the scores of all items : (users, items)."""
+        ...
+
+
+class HistoryRecommender(Estimator, ABC):
+    """A model that scores items for any history, of known users and of new ones alike.
+
+    A subclass fits itself, calls `_remember`, and says how a batch of histories is scored.
+
+    Attributes
+    ----------
+    items_ : Ids
+        Raw ids of the columns.
+    titles_ : (items,) of object, or None
+    item_counts_ : (items,)
+        Users per item in the training data.
+    n_users_ : int
+    """
+
+    items_: Ids
+    titles_: NDArray[np.object_] | None
+    item_counts_: NDArray[np.int64]
+    n_users_: int
+
+    # --- what a model says of itself ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
+        """Fit to interactions, or to a sparse matrix (users × items)."""
+
+    @abstractmethod
+    def _project(self, batch: Csr) -> Dense:
+        """What `_scale` turns into scores of items that are not in the history : (users, items)."""
+
+    def _scale(self) -> Vector | None:
+        """A factor per column for what `_project` returns."""
+        return None
+
+    def _with_history(self, scores: Dense, batch: Csr) -> Dense:
+        """Complete the scores for items that are in the history; may work in place."""
+        return scores
+
+    @abstractmethod
+    def _users_at_once(self) -> int:
+        """How many histories to score at a time."""
+
+    @property
+    @abstractmethod
+    def _dtype(self) -> np.dtype[np.floating]:
+        """The type of scores."""
+
+    def _interactions(self, data: Interactions | Any) -> Interactions:
+        """Return what to fit to; nothing to fit to is an error."""
+        interactions = data if isinstance(data, Interactions) else Interactions(data)
+        if interactions.n_interactions == 0:
+            raise DataError(
+                f"there is nothing to fit: {interactions.n_users:,} users × {interactions.n_items:,} items, "
+                "no interactions"
+            )
+        return interactions
+
+    def _remember(self, interactions: Interactions) -> None:
+        """Keep what recommendations need of the training data."""
+        self.items_, self.titles_ = interactions.items, interactions.titles
+        self.item_counts_ = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
+        self.n_users_ = interactions.n_users
+
+    # --- recommendations ---------------------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        histories: Any,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        allow: Sequence[Any] | None = None,
+        deny: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[Any], Dense]:
+        """Recommend k items to each history.
+
+        Users need not be known from training: a history is all that counts. A history without a known item gets
+        the items with the most users, with a score of 0.
+
+        Parameters
+        ----------
+        histories
+            A sparse matrix (users × items), and columns are returned; or Interactions, one list of raw ids, a mapping
+            from raw ids to weights, or a list of such histories, and raw ids are returned.
+        k : int
+            Exactly so many columns come back; where there are fewer items to recommend, the rest is
+            −1 (or None for raw ids) with a score of −inf.
+        exclude_seen : bool
+            Leave out the items of the history.
+        allow, deny
+            Items (columns or raw ids, as the histories are) that alone, or never, are recommended. Unknown raw ids
+            are ignored.
+
+        Returns
+        -------
+        ids, scores : (users, k) each; (k,) for a single history
+        """
+        self._check_fitted()
+        [result] = self._ranked(histories, k, [self._scale()], exclude_seen, allow, deny, progress)
+        return result
+
+    def _ranked(
+        self,
+        histories: Any,
+        k: int,
+        scales: Sequence[Vector | None],
+        exclude_seen: bool = True,
+        allow: Sequence[Any] | None = None,
+        deny: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> list[tuple[NDArray[Any], Dense]]:
+        """Recommend for several scales of one projection."""
+        given = self.encode(histories)
+        barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
+        users = given.matrix.shape[0]
+        popular, _ = rank(self.item_counts_[None].astype(np.float64), k, barred=barred)
+        results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in scales]
+        for start, stop in self._batches(users):
+            batch = given.matrix[start:stop]
+            projected = self._project(batch)
+            empty = np.flatnonzero(np.diff(batch.indptr) == 0)
+            for scale, (ids, scores) in zip(scales, results, strict=True):
+                if exclude_seen:
+                    best = rank(projected, k, scale=scale, seen=batch, barred=barred)
+                else:
+                    scaled = projected if scale is None else projected * scale
+                    best = rank(self._with_history(scaled, batch), k, barred=barred)
+                ids[start:stop], scores[start:stop] = best
+                ids[start + empty] = popular
+                scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
+            if progress is not None:
+                progress("recommend", stop / users)
+        return [self._returned(given, ids, scores) for ids, scores in results]
+
+    def score(self, histories: Any) -> Dense:
+        """Return the scores of all items, seen ones included : (users, items); (items,) for a single history."""
+        given = self.encode(histories)
+        users, n = given.matrix.shape
+        ensure_memory(
+            float(users) * n * self._dtype.itemsize,
+            f"the scores of {users:,} users × {n:,} items",
+            "score fewer users at a time, or use recommend",
+        )
+        scale = self._scale()
+        scores = np.empty((users, n), self._dtype)
+        for start, stop in self._batches(users):
+            batch = given.matrix[start:stop]
+            scores[start:stop] = self._project(batch)
+            if scale is not None:
+                scores[start:stop] *= scale
+            self._with_history(scores[start:stop], batch)
+        return scores[0] if given.single else scores
+
+    def encode(self, histories: Any) -> Histories:
+        """Bring histories onto the model's columns; items it has never seen are left out, counted and warned of."""
+        self._check_fitted()
+        given = encode(histories, self.items_)
+        if given.unknown:
+            total = given.unknown + given.matrix.nnz
+            message = f"{given.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored"
+            warnings.warn(message, UnknownItemsWarning, stacklevel=_frames_inside() + 1)
+        return given
+
+    # --- small change ------------------------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if "items_" not in self.__dict__:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(data) first")
+
+    def _batches(self, count: int) -> Iterator[tuple[int, int]]:
+        size = max(1, self._users_at_once())
+        for start in range(0, count, size):
+            yield start, min(start + size, count)
+
+    def _column_of(self, item: Any) -> int:
+        self._check_fitted()
+        [column] = self.items_.positions([item])
+        if column < 0:
+            raise DataError(f"item {item!r} is unknown to the model: it has {len(self.items_):,} items, {self.items_}")
+        return int(column)
+
+    def _columns(self, items: Sequence[Any] | None, raw: bool) -> NDArray[np.int64] | None:
+        if items is None:
+            return None
+        if raw:
+            found = self.items_.positions(items)
+            return found[found >= 0]
+        columns = np.asarray(items)
+        whole = columns.size == 0 or columns.dtype.kind in "iu"
+        if not whole or (columns.size and (columns.min() < 0 or columns.max() >= len(self.items_))):
+            raise DataError(f"allow and deny must be columns from 0 to {len(self.items_) - 1:,}, got {items!r}")
+        return columns.astype(np.int64)
+
+    def _returned(self, given: Histories, columns: NDArray[np.int64], scores: Dense) -> tuple[NDArray[Any], Dense]:
+        ids: NDArray[Any] = self.items_.take(columns) if given.raw else columns
+        return (ids[0], scores[0]) if given.single else (ids, scores)
+
+    def _facts(self) -> dict[str, str]:
+        """What a reader wants to know of a fitted model, by name."""
+        return {"fitted to": f"{self.n_users_:,} users × {len(self.items_):,} items"}
+
+    def _repr_html_(self) -> str:
+        """Return a small table for notebooks: the parameters, and what was fitted."""
+        rows = {name: repr(value) for name, value in self.get_params().items()}
+        rows |= self._facts() if "items_" in self.__dict__ else {"fitted to": "nothing yet"}
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in rows.items()
+        )
+        return f"<table><caption><b>{escape(type(self).__name__)}</b></caption>{cells}</table>"
+
+
+def _frames_inside() -> int:
+    """How many frames of this package lie between here and the caller's code."""
+    depth, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("relae."):
+        depth, frame = depth + 1, frame.f_back
+    return depth - 1  # this helper itself does not count
