@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relae.data import Ids, Interactions
+from relae.data import Ids, Interactions, Lists, read_lists, write_lists
 from relae.errors import DataError
 
+from ..real_data import real
 from .tables import check_form
 
 LISTS = st.dictionaries(st.integers(0, 30), st.lists(st.integers(0, 120), max_size=8), min_size=1, max_size=10)
@@ -99,3 +100,48 @@ def test_a_user_without_items_counts(file):
     data = Interactions.read_lists(file("0 1\n5\n"))
     assert data.n_users == 6
     assert np.diff(data.matrix.indptr).tolist() == [1, 0, 0, 0, 0, 0]
+
+
+def test_pairs_come_in_the_order_of_the_file(file):
+    lists = read_lists(file("4 9 2\n1\n0 3\n"))
+    assert lists.users.tolist() == [4, 4, 0]
+    assert lists.items.tolist() == [9, 2, 3]
+    assert lists.owners.tolist() == [4, 1, 0]
+
+
+@given(LISTS)
+def test_what_is_written_is_read_again(tmp_path_factory, lists):
+    text = "".join(" ".join(map(str, [user, *items])) + "\n" for user, items in lists.items())
+    path = tmp_path_factory.mktemp("lists") / "train.txt"
+    path.write_text(text)
+    write_lists(path, read_lists(path))
+    assert path.read_text() == text
+    assert [other.name for other in path.parent.iterdir()] == ["train.txt"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gowalla/train", "gowalla/test"]
+    + [f"gowalla-strong/{part}" for part in ("train", "valid_in", "valid", "test_in", "test", "head_items")],
+)
+def test_published_files_survive_byte_by_byte(tmp_path, name):
+    published = real(f"{name}.txt")
+    write_lists(tmp_path / "again.txt", read_lists(published))
+    assert (tmp_path / "again.txt").read_bytes() == published.read_bytes()
+
+
+def test_lines_follow_the_owners_and_pairs_their_order(tmp_path):
+    pairs = np.array([[2, 9], [7, 1], [2, 4], [7, 0]])
+    write_lists(tmp_path / "a.txt", Lists(pairs[:, 0], pairs[:, 1], np.array([7, 5, 2, 7])))
+    assert (tmp_path / "a.txt").read_bytes() == b"7 1 0\n5\n2 9 4\n"
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("0 1\n")
+    for users, owners in ([3], [1]), ([0], [1]), ([0], []):
+        with pytest.raises(DataError, match=f"the user {users[0]} has an item but is not among the owners"):
+            write_lists(path, Lists(np.array(users), np.array([1]), np.array(owners, dtype=np.int64)))
+    assert path.read_text() == "0 1\n"
+    with pytest.raises(DataError, match="cannot be written: No such file or directory"):
+        write_lists(tmp_path / "nowhere" / "a.txt", Lists(np.array([0]), np.array([1]), np.array([0])))

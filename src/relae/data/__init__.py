@@ -1,8 +1,19 @@
-"""Interactions: tables of events and the sparse matrix they become."""
+"""Interactions: tables of events and the sparse matrix they become; and the benchmarks of the field."""
 
+from relae.data import datasets
+from relae.data._lists import Lists, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
 from relae.data.datasets import online_retail
 from relae.data.ids import Ids
 from relae.data.interactions import Interactions
 
-__all__ = ["Ids", "Interactions", "canonical_matrix", "online_retail"]
+__all__ = [
+    "Ids",
+    "Interactions",
+    "Lists",
+    "canonical_matrix",
+    "datasets",
+    "online_retail",
+    "read_lists",
+    "write_lists",
+]

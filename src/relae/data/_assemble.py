@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data._columns import Column, as_ids, as_numbers
+from relae.data._columns import Column, as_ids, as_numbers, as_times
 from relae.data._tables import Roles, Table
 from relae.data.ids import Ids
 from relae.errors import DataError
@@ -30,6 +30,7 @@ class Recipe:
     min_user_count: int
     min_item_count: int
     k_core: int
+    timestamp: str | None = None
 
     def __post_init__(self) -> None:
         if self.user == self.item:
@@ -45,24 +46,34 @@ class Recipe:
     @property
     def roles(self) -> Roles:
         """The columns to load."""
-        named = {"user": self.user, "item": self.item, "weight": self.weight, "rating": self.rating}
+        named = {
+            "user": self.user,
+            "item": self.item,
+            "weight": self.weight,
+            "rating": self.rating,
+            "timestamp": self.timestamp,
+        }
         return {role: name for role, name in named.items() if name is not None}
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The nonzero cells of a matrix, sorted by user, then item; three arrays of one length."""
+    """The nonzero cells of a matrix, sorted by user, then item; arrays of one length."""
 
     users: NDArray[np.int64]
     items: NDArray[np.int64]
     values: NDArray[np.float32]
+    times: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     def where(self, kept: NDArray[np.bool_]) -> Cells:
         """Return some of the cells."""
-        return self if kept.all() else Cells(self.users[kept], self.items[kept], self.values[kept])
+        if kept.all():
+            return self
+        times = None if self.times is None else self.times[kept]
+        return Cells(self.users[kept], self.items[kept], self.values[kept], times)
 
 
 class _Losses:
@@ -80,8 +91,18 @@ class _Losses:
             )
 
 
-def assemble(table: Table, recipe: Recipe) -> tuple[sp.csr_array, Ids, Ids]:
-    """Return the matrix of a table, with its users and items."""
+@dataclass(frozen=True)
+class Assembled:
+    """The matrix of a table, its users and items, and the time of each stored entry."""
+
+    matrix: sp.csr_array
+    users: Ids
+    items: Ids
+    times: NDArray[np.int64] | None
+
+
+def assemble(table: Table, recipe: Recipe) -> Assembled:
+    """Return the matrix of a table, with its users, items and times."""
     rows = table.load(recipe.roles)
     if rows.height == 0:
         raise DataError(f"{table.source} has no rows")
@@ -91,29 +112,36 @@ def assemble(table: Table, recipe: Recipe) -> tuple[sp.csr_array, Ids, Ids]:
     for role in ("user", "item"):
         places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
     weights = None if recipe.weight is None else _weights(rows, places["weight"])
+    times = None if recipe.timestamp is None else as_times(rows["timestamp"], places["timestamp"], rows["row"])
     users, user_codes = _encode(rows["user"])
     items, item_codes = _encode(rows["item"])
-    cells = merge(user_codes, item_codes, weights, len(items))
+    cells = merge(user_codes, item_codes, weights, len(items), times)
     return _number(_filter(cells, recipe, losses), users, items)
 
 
 def merge(
-    users: NDArray[np.int64], items: NDArray[np.int64], weights: NDArray[np.float64] | None, n_items: int
+    users: NDArray[np.int64],
+    items: NDArray[np.int64],
+    weights: NDArray[np.float64] | None,
+    n_items: int,
+    times: NDArray[np.int64] | None = None,
 ) -> Cells:
-    """Return one cell per pair: the sum of its weights, or 1 however often it occurs."""
+    """Return one cell per pair: the sum of its weights, or 1 however often it occurs, and its last time."""
     keys = users * n_items + items
-    if weights is None:
+    if weights is None and times is None:
         keys = np.sort(keys)
         starts = _starts(keys)
-        values = np.ones(len(starts), dtype=np.float32)
+        values, last = np.ones(len(starts), dtype=np.float32), None
     else:
         # The weights too are sorted, so that the order of the rows cannot change the last bit of a sum.
-        order = np.lexsort((weights, keys))
+        order = np.argsort(keys) if weights is None else np.lexsort((weights, keys))
         keys = keys[order]
         starts = _starts(keys)
-        values = _single(np.add.reduceat(weights[order], starts))
+        ones = np.ones(len(starts), dtype=np.float32)
+        values = ones if weights is None else _single(np.add.reduceat(weights[order], starts))
+        last = None if times is None else np.maximum.reduceat(times[order], starts)
     cells = keys[starts]
-    return Cells(cells // n_items, cells % n_items, values)
+    return Cells(cells // n_items, cells % n_items, values, last)
 
 
 def to_matrix(cells: Cells, shape: tuple[int, int]) -> sp.csr_array:
@@ -121,6 +149,16 @@ def to_matrix(cells: Cells, shape: tuple[int, int]) -> sp.csr_array:
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
     np.cumsum(np.bincount(cells.users, minlength=shape[0]), out=indptr[1:])
     return sp.csr_array((cells.values, cells.items, indptr), shape=shape)
+
+
+def positions_in(vocabulary: pl.Series, ids: pl.Series) -> pl.Series:
+    """Return for each id its position in a vocabulary of distinct ids, null where it has none."""
+    import polars as pl
+
+    positions = pl.DataFrame({"id": vocabulary, "position": np.arange(len(vocabulary))})
+    # A join hashes: no sort of all rows, and for strings by far the fastest.
+    found = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
+    return found["position"]
 
 
 def _with_ids(rows: pl.DataFrame, places: dict[str, Column], *, text: bool) -> pl.DataFrame:
@@ -147,13 +185,8 @@ def _weights(rows: pl.DataFrame, place: Column) -> NDArray[np.float64]:
 
 def _encode(ids: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
     """Return the sorted distinct ids, and for each row the position of its id among them."""
-    import polars as pl
-
     vocabulary = ids.unique().sort()
-    positions = pl.DataFrame({"id": vocabulary, "position": np.arange(len(vocabulary))})
-    # A join hashes: no sort of all rows, and for strings by far the fastest.
-    found = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
-    return vocabulary, found["position"].to_numpy()
+    return vocabulary, positions_in(vocabulary, ids).to_numpy()
 
 
 def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -206,12 +239,12 @@ def _core(cells: Cells, k: int) -> Cells:
             return cells
 
 
-def _number(cells: Cells, users: pl.Series, items: pl.Series) -> tuple[sp.csr_array, Ids, Ids]:
+def _number(cells: Cells, users: pl.Series, items: pl.Series) -> Assembled:
     """Return the matrix of the users and items that still have cells."""
     user_ids, user_codes = _compact(cells.users, users)
     item_ids, item_codes = _compact(cells.items, items)
     compact = Cells(user_codes, item_codes, cells.values)
-    return to_matrix(compact, (len(user_ids), len(item_ids))), user_ids, item_ids
+    return Assembled(to_matrix(compact, (len(user_ids), len(item_ids))), user_ids, item_ids, cells.times)
 
 
 def _compact(codes: NDArray[np.int64], vocabulary: pl.Series) -> tuple[Ids, NDArray[np.int64]]:

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relae.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_ISO_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%z")
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,67 @@ def as_numbers(values: pl.Series, column: Column, rows: pl.Series) -> pl.Series:
     column.refuse(numbers.is_null(), values, "drop the row or fill it", rows=rows)
     column.refuse(numbers.is_nan(), numbers, "drop the row or fill it", rows=rows)
     return numbers
+
+
+def as_times(values: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
+    """Return a column of times as int64 without gaps; `rows` are the row numbers to name in an error.
+
+    Whole numbers stay what they are. If one of them has a fraction, all are multiplied by a million, which
+    makes microseconds of seconds and keeps the order. Dates and times, also as ISO text, become microseconds
+    since 1970 UTC; without a zone they count as UTC.
+    """
+    import polars as pl
+
+    kind = values.dtype
+    column.refuse(values.is_null(), values, "drop the row, fill it, or leave timestamp away", rows=rows)
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        return _times_from_text(values.cast(pl.String), column, rows)
+    if kind == pl.Date or isinstance(kind, pl.Datetime):
+        return _microseconds(values)
+    if not (kind.is_numeric() or kind == pl.Null):
+        column.fail(f"has the type {kind}, which is not a time: give numbers, dates or ISO text")
+    return _times_from_numbers(values, column, rows)
+
+
+def _times_from_numbers(values: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
+    import polars as pl
+
+    if values.dtype.is_integer():
+        integers = values.cast(pl.Int64, strict=False)
+    else:
+        floats = values.cast(pl.Float64)
+        column.refuse(floats.is_nan(), floats, "drop the row, fill it, or leave timestamp away", rows=rows)
+        whole = bool((floats.floor() == floats).all())
+        integers = (floats if whole else (floats * 1e6).round()).cast(pl.Int64, strict=False)
+    column.refuse(integers.is_null(), values, "a time must fit into 64 bits; correct the row", rows=rows)
+    return integers.to_numpy()
+
+
+def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
+    import polars as pl
+
+    texts = texts.str.strip_chars()
+    column.refuse(texts == "", texts, "drop the row, fill it, or leave timestamp away", rows=rows)
+    for number in (pl.Int64, pl.Float64):
+        numbers = texts.cast(number, strict=False)
+        if numbers.null_count() == 0:
+            return _times_from_numbers(numbers, column, rows)
+    iso = texts.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
+    found = pl.Series(values=[None], dtype=pl.Datetime("us")).new_from_index(0, len(iso))
+    for form in _ISO_FORMS:
+        parsed = iso.str.strptime(pl.Datetime("us"), form, strict=False)
+        found = found.zip_with(found.is_not_null(), parsed.dt.replace_time_zone(None))
+    problem = "that is neither a number nor a time such as 2020-01-31 or 2020-01-31T12:00:00Z; correct or drop the row"
+    # If most are numbers, the odd one out is what is not a number.
+    unread = numbers.is_null() if found.null_count() > numbers.null_count() else found.is_null()
+    column.refuse(unread, texts, problem, rows=rows)
+    return _microseconds(found)
+
+
+def _microseconds(values: pl.Series) -> NDArray[np.int64]:
+    import polars as pl
+
+    return values.cast(pl.Datetime("us")).to_physical().to_numpy()
 
 
 def _as_integers(values: pl.Series) -> pl.Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -21,7 +22,15 @@ _NEWLINE, _ZERO, _NINE = ord("\n"), ord("0"), ord("9")
 
 @dataclass(frozen=True)
 class Lists:
-    """What such a file says, in its order: the pairs, and the users of all lines, with items or without."""
+    """What a file of lines `user item item …` says, in its order.
+
+    Attributes
+    ----------
+    users, items : ndarray of int64
+        The pairs.
+    owners : ndarray of int64
+        The users of all lines, with items or without.
+    """
 
     users: NDArray[np.int64]  # (pairs,)
     items: NDArray[np.int64]  # (pairs,)
@@ -29,7 +38,13 @@ class Lists:
 
 
 def read_lists(path: str | os.PathLike[str]) -> Lists:
-    """Return the pairs of a file in the order they have there."""
+    """Return the pairs of a file with a line `user item item …` per user, in the order they have there.
+
+    Raises
+    ------
+    DataError
+        If a line has anything but integers, or a number is too large; with the file and the line.
+    """
     file = existing_file(path)
     content = np.fromfile(file, dtype=np.uint8)
     starts, ends = _tokens(content, str(file))
@@ -40,6 +55,56 @@ def read_lists(path: str | os.PathLike[str]) -> Lists:
     first = np.diff(lines, prepend=0) > 0  # the user of its line
     owners = numbers[first]
     return Lists(owners[np.cumsum(first) - 1][~first], numbers[~first], owners)
+
+
+def write_lists(path: str | os.PathLike[str], lists: Lists) -> None:
+    """Write a line `user item item …` per user, in the order of `lists.owners`; all of the file or nothing.
+
+    Parameters
+    ----------
+    path
+        The file; an earlier one of that name is replaced at the end.
+    lists
+        The pairs, of which those of one user keep their order. A user without items has a line of its own.
+
+    Raises
+    ------
+    DataError
+        If a pair has a user who is not among the owners, or the file cannot be written.
+    """
+    owners, lines = _lines_of(lists)
+    order = np.argsort(lines, kind="stable")
+    items, ends = lists.items[order], np.cumsum(np.bincount(lines, minlength=len(owners)))
+    file = Path(path)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            with temporary.open("w", encoding="ascii", newline="\n") as stream:
+                start = 0
+                for owner, end in zip(owners.tolist(), ends.tolist(), strict=True):
+                    stream.write(" ".join(map(str, [owner, *items[start:end].tolist()])) + "\n")
+                    start = end
+            temporary.replace(file)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
+
+
+def _lines_of(lists: Lists) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct owners in their order, and for each pair the place of its user among them."""
+    _, first = np.unique(lists.owners, return_index=True)
+    owners = lists.owners[np.sort(first)]
+    by_number = np.argsort(owners)
+    found = np.searchsorted(owners, lists.users, sorter=by_number)
+    unknown = np.ones(len(found), dtype=bool)
+    inside = found < len(owners)
+    lines = np.zeros(len(found), dtype=np.int64)
+    lines[inside] = by_number[found[inside]]
+    unknown[inside] = owners[lines[inside]] != lists.users[inside]
+    if unknown.any():
+        raise DataError(f"the user {lists.users[unknown.argmax()]} has an item but is not among the owners: add it")
+    return owners, lines
 
 
 def _tokens(content: NDArray[np.uint8], source: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

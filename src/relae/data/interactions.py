@@ -61,6 +61,9 @@ class Interactions:
         The raw ids of the rows and columns, in their order; 0, 1, 2, … if not given.
     titles
         The titles of the items: one per column, or a mapping from item ids, or a table (see `from_frame`).
+    times
+        When each interaction happened: one integer per cell that is not zero, by row, then by column. A sparse
+        matrix must then be a CSR with sorted indices and neither duplicates nor stored zeros.
 
     Attributes
     ----------
@@ -70,12 +73,15 @@ class Interactions:
         The raw ids.
     titles : ndarray of object, or None
         One title per item, None where it is missing.
+    times : ndarray of int64, or None
+        One per stored entry of `matrix`, in its order: the last time of a pair that occurs several times.
     """
 
     matrix: sp.csr_array
     users: Ids
     items: Ids
     titles: NDArray[np.object_] | None
+    times: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -83,11 +89,13 @@ class Interactions:
         users: Ids | Iterable[Any] | None = None,
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
+        times: ArrayLike | None = None,
     ) -> None:
         self.matrix = canonical_matrix(matrix)
         self.users = _axis("users", users, self.matrix.shape[0])
         self.items = _axis("items", items, self.matrix.shape[1])
         self.titles = _titles(titles, self.items)
+        self.times = None if times is None else _times(times, matrix, self.matrix)
 
     @classmethod
     def from_matrix(
@@ -97,9 +105,10 @@ class Interactions:
         users: Ids | Iterable[Any] | None = None,
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
+        times: ArrayLike | None = None,
     ) -> Interactions:
         """Return the interactions in a matrix; the parameters are those of the class."""
-        return cls(matrix, users, items, titles)
+        return cls(matrix, users, items, titles, times)
 
     @classmethod
     def from_frame(
@@ -114,6 +123,7 @@ class Interactions:
         min_user_count: int = 0,
         min_item_count: int = 0,
         k_core: int = 0,
+        timestamp: str | None = None,
         titles: Any = None,
     ) -> Interactions:
         """Return the interactions in a table with a row per event.
@@ -139,6 +149,10 @@ class Interactions:
             Drop items, then users, with fewer interactions: each once.
         k_core
             Drop items and users with fewer than this many until none is left to drop.
+        timestamp
+            A column of times, for `times`, of which a pair that occurs several times has the last. Whole
+            numbers stay what they are; if one has a fraction, all are multiplied by a million, which makes
+            microseconds of seconds. Dates and times, also as ISO text, become microseconds since 1970 UTC.
         titles
             The titles of the items: a mapping from ids, or a table (or the path of one) with the columns
             `item`, or the same name as here, and `title`.
@@ -148,7 +162,7 @@ class Interactions:
         DataError
             If a column is missing or has values that cannot be used, or if nothing is left.
         """
-        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core)
+        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
         return cls._assembled(open_frame(frame, "the table"), recipe, titles)
 
     @classmethod
@@ -164,6 +178,7 @@ class Interactions:
         min_user_count: int = 0,
         min_item_count: int = 0,
         k_core: int = 0,
+        timestamp: str | None = None,
         titles: Any = None,
         separator: str | None = None,
     ) -> Interactions:
@@ -184,7 +199,7 @@ class Interactions:
         DataError
             If the file cannot be read, or as in `from_frame`; with the file, column, row and value.
         """
-        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core)
+        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
         return cls._assembled(open_file(path, separator), recipe, titles)
 
     @classmethod
@@ -212,8 +227,9 @@ class Interactions:
 
     @classmethod
     def _assembled(cls, table: Table, recipe: Recipe, titles: Any) -> Interactions:
-        matrix, users, items = assemble(table, recipe)
-        return cls(matrix, users, items, None if titles is None else find_titles(titles, items, recipe.item))
+        found = assemble(table, recipe)
+        aligned = None if titles is None else find_titles(titles, found.items, recipe.item)
+        return cls(found.matrix, found.users, found.items, aligned, found.times)
 
     @property
     def n_users(self) -> int:
@@ -231,10 +247,10 @@ class Interactions:
         return int(self.matrix.nnz)
 
     def __repr__(self) -> str:
-        with_titles = "" if self.titles is None else ", with titles"
+        extras = [name for name in ("titles", "times") if getattr(self, name) is not None]
         return (
             f"Interactions({self.n_users:,} users × {self.n_items:,} items, "
-            f"{self.n_interactions:,} interactions{with_titles})"
+            f"{self.n_interactions:,} interactions{', with ' if extras else ''}{' and '.join(extras)})"
         )
 
     def statistics(self) -> Statistics:
@@ -278,6 +294,8 @@ class Interactions:
         rows = _row_numbers(positions, self.n_users)
         chosen = Interactions(self.matrix[rows], Ids(self.users.values[rows]), self.items)
         chosen.titles = self.titles
+        if self.times is not None:
+            chosen.times = self.times[_entries(self.matrix.indptr, rows)]
         return chosen
 
 
@@ -296,6 +314,30 @@ def _titles(titles: Any, items: Ids) -> NDArray[np.object_] | None:
     if isinstance(titles, (list, tuple, np.ndarray)):
         return aligned_titles(titles, items)
     return find_titles(titles, items)
+
+
+def _times(times: ArrayLike, given: Any, matrix: sp.csr_array) -> NDArray[np.int64]:
+    """Return times that are in the order of the entries, after a check that they can be."""
+    found = np.asarray(times)
+    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size > 0):
+        raise DataError(f"times are one integer per interaction, got {found.dtype} of shape {found.shape}")
+    is_dense = isinstance(given, np.ndarray)
+    if not is_dense and not (given.format == "csr" and given.has_canonical_format and given.nnz == matrix.nnz):
+        raise DataError(
+            "times need a matrix whose entries have one order: make it a CSR, then call its sum_duplicates() and "
+            "eliminate_zeros(), and give one time per entry of its data"
+        )
+    if len(found) != matrix.nnz:
+        raise DataError(f"{len(found):,} times for {matrix.nnz:,} interactions: give one per cell that is not zero")
+    return found.astype(np.int64, copy=False)
+
+
+def _entries(indptr: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of the entries of some rows, row after row."""
+    starts, counts = indptr[rows].astype(np.int64), np.diff(indptr)[rows]
+    offsets = np.cumsum(counts) - counts  # where a row begins among the chosen entries
+    entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - offsets, counts)
+    return entries
 
 
 def _extent(path: FilePath, lists: Lists, name: str, wanted: int | None) -> int:

@@ -1,0 +1,116 @@
+"""From the raw files of a benchmark, in whichever form they lie in a folder, to its events and titles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from relae.data._formats import (
+    RATINGS_CSV,
+    RATINGS_DAT,
+    RATINGS_PLAIN,
+    RATINGS_TAB,
+    Events,
+    Titles,
+    csv_titles,
+    netflix_pieces,
+    netflix_tar_pieces,
+    netflix_titles,
+    read_netflix,
+    read_ratings,
+    read_triplets,
+    separated_titles,
+)
+from relae.data._places import Folder, Place, Zip, readable
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What the raw files say."""
+
+    events: Events
+    titles: Titles | None
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form in which a data set may lie in a folder: the files it needs, and how to read them."""
+
+    needs: tuple[str, ...]
+    read: Callable[[Path, float], Raw]
+
+    def found_in(self, folder: Path) -> bool:
+        """Tell whether all the files are there; a name may be a pattern."""
+        return all(any(folder.glob(name)) for name in self.needs)
+
+
+def movielens_forms(archive: str, ratings: str, movies: str) -> tuple[Form, ...]:
+    """Return the forms of a MovieLens data set: as published, extracted, or as plain tables."""
+    return (
+        Form((archive,), lambda folder, least: _movielens(Zip(folder / archive), ratings, movies, least)),
+        Form((ratings,), lambda folder, least: _movielens(Folder(folder), ratings, movies, least)),
+        Form(("interactions.csv.gz",), lambda folder, least: _plain(Folder(folder), least)),
+    )
+
+
+def netflix_forms() -> tuple[Form, ...]:
+    """Return the forms of the Netflix Prize: the archive, the same extracted, or the files of Kaggle."""
+    combined = tuple(f"combined_data_{number}.txt" for number in range(1, 5))
+    return (
+        Form(
+            ("nf_prize_dataset.tar.gz",), lambda folder, least: _netflix_tar(folder, "nf_prize_dataset.tar.gz", least)
+        ),
+        Form(("training_set.tar",), lambda folder, least: _netflix_tar(folder, "training_set.tar", least)),
+        Form(("training_set/mv_*.txt",), _netflix_movies),
+        Form(combined, lambda folder, least: _netflix_files(folder, list(combined), least)),
+    )
+
+
+def triplet_forms() -> tuple[Form, ...]:
+    """Return the forms of the Taste Profile: zipped or not."""
+    name = "train_triplets.txt"
+    return (
+        Form((f"{name}.zip",), lambda folder, _: Raw(read_triplets(Zip(folder / f"{name}.zip"), name), None)),
+        Form((name,), lambda folder, _: Raw(read_triplets(Folder(folder), name), None)),
+    )
+
+
+def _movielens(place: Place, ratings: str, movies: str, min_rating: float) -> Raw:
+    form = {"ratings.csv": RATINGS_CSV, "ratings.dat": RATINGS_DAT, "u.data": RATINGS_TAB}[ratings]
+    events = read_ratings(place, ratings, form, min_rating)
+    if not place.has(movies):
+        return Raw(events, None)
+    if movies.endswith(".csv"):
+        return Raw(events, csv_titles(place, movies, "movieId"))
+    return Raw(events, separated_titles(place, movies, "::" if movies.endswith(".dat") else "|"))
+
+
+def _plain(place: Place, min_rating: float) -> Raw:
+    events = read_ratings(place, "interactions.csv.gz", RATINGS_PLAIN, min_rating)
+    return Raw(events, csv_titles(place, "items.csv", "item") if place.has("items.csv") else None)
+
+
+def _netflix_tar(folder: Path, name: str, min_rating: float) -> Raw:
+    titles: Titles = {}
+    events = read_netflix(netflix_tar_pieces(folder / name, titles), str(folder / name), min_rating)
+    return Raw(events, titles or _netflix_titles(folder))
+
+
+def _netflix_movies(folder: Path, min_rating: float) -> Raw:
+    names = sorted(f"training_set/{file.name}" for file in (folder / "training_set").glob("mv_*.txt"))
+    return _netflix_files(folder, names, min_rating)
+
+
+def _netflix_files(folder: Path, names: list[str], min_rating: float) -> Raw:
+    events = read_netflix(netflix_pieces(folder, names), str(folder), min_rating)
+    return Raw(events, _netflix_titles(folder))
+
+
+def _netflix_titles(folder: Path) -> Titles | None:
+    for name in ("movie_titles.txt", "movie_titles.csv"):
+        place = Folder(folder)
+        if place.has(name):
+            with place.open(name) as stream, readable(place.label(name)):
+                return netflix_titles(stream.read(), place.label(name))
+    return None
