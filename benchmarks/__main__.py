@@ -1,12 +1,12 @@
-"""`python -m benchmarks [inverse|peers|large|gowalla_weak]`: all of them if none is named."""
+"""`python -m benchmarks [inverse|peers|large|evaluation]`: all of them if none is named."""
 
 import json
 import sys
 
-from benchmarks import gowalla_weak, inverse, large, peers
+from benchmarks import evaluation, inverse, large, peers
 from benchmarks._machine import describe
 
-ALL = {"inverse": inverse, "peers": peers, "large": large, "gowalla_weak": gowalla_weak}
+ALL = {"inverse": inverse, "peers": peers, "large": large, "evaluation": evaluation}
 
 print(json.dumps(describe()), flush=True)
 for name in sys.argv[1:] or ALL:

@@ -1,4 +1,4 @@
-"""The README and the guide do what they say: their Python runs, block after block."""
+"""The README and the pages of the docs do what they say: their Python runs, block after block."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("ratings_in_the_working_folder")
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/evaluation.md"])
 def test_the_examples_run(name: str) -> None:
     blocks = python_blocks(ROOT / name)
     assert len(blocks) >= 2

@@ -14,7 +14,8 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     done = run("--help")
     assert done.returncode == 0
-    assert "demo" in done.stdout
+    for command in ("demo", "datasets", "reproduce"):
+        assert command in done.stdout
 
 
 def test_version() -> None:

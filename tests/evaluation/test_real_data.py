@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from relae import EASE, RDLAE, Interactions
-from relae.evaluation import find_hits, ndcg, recall
+from relae.baselines import GFCF
+from relae.data import read_lists
+from relae.evaluation import StrongLists, evaluate, given_split, paper_splits
 
 from ..real_data import real
 
@@ -20,13 +22,36 @@ def test_primal_and_dual_recommend_the_same_on_movielens():
     assert np.allclose(*scores, atol=1e-3)
 
 
+def test_gfcf_gives_the_papers_figures_on_new_users_of_gowalla():
+    folder = real("gowalla-strong")
+    parts = StrongLists(*(read_lists(folder / f"{name}.txt") for name in StrongLists._fields))
+    _, split = paper_splits(parts)
+    model = GFCF(alpha=0.1).fit(split.train)
+    expected = {
+        "recall_capped@20": 0.2252,
+        "ndcg@20": 0.1660,
+        "recall_capped@100": 0.4529,
+        "ndcg@100": 0.2318,
+        "tail_recall_capped@20": 0.1151,
+        "tail_ndcg@20": 0.0591,
+        "tail_recall_capped@100": 0.2962,
+        "tail_ndcg@100": 0.1049,
+        "unbiased_recall@20": 0.1734,
+        "unbiased_ndcg@20": 0.0343,
+        "unbiased_recall@100": 0.3864,
+        "unbiased_ndcg@100": 0.0508,
+    }
+    metrics = dict.fromkeys(name.split("@")[0] for name in expected)
+    found = evaluate(model, split, list(metrics), (20, 100), mode="paper")
+    assert {name: round(found[name], 4) for name in expected} == expected
+
+
 @pytest.mark.slow
 def test_gowalla_gives_the_papers_figures():
     folder = real("gowalla")
-    train = Interactions.read_lists(folder / "train.txt")
-    test = Interactions.read_lists(folder / "test.txt", n_users=train.n_users, n_items=train.n_items)
-    model = RDLAE(l2=80, dropout=0.8, xi=0.09).fit(train.matrix)
-    ranked, _ = model.recommend(train.matrix, k=20)
-    hits, sizes = find_hits(ranked, test.matrix), np.diff(test.matrix.indptr)
-    assert round(float(np.nanmean(recall(hits, sizes, 20))), 4) == 0.1845
-    assert round(float(np.nanmean(ndcg(hits, sizes, 20))), 4) == 0.1539
+    split = given_split(read_lists(folder / "train.txt"), read_lists(folder / "test.txt"))
+    model = RDLAE(l2=80, dropout=0.8, xi=0.09).fit(split.train)
+    for mode in ("paper", "standard"):  # every user has truth
+        found = evaluate(model, split, ["recall", "ndcg"], (20,), mode=mode)
+        assert round(found["recall@20"], 4) == 0.1845
+        assert round(found["ndcg@20"], 4) == 0.1539

@@ -1,7 +1,6 @@
 """`relae demo`: the embedded data set, end to end."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from rich.text import Text
 from relae import RDLAE, Interactions
 from relae.cli._progress import progress_bar
 from relae.data import online_retail
-from relae.evaluation import HeldOut, Summary, head_items, hold_out_users, summarize
+from relae.evaluation import Evaluations, Split, evaluate, hold_out_users
 from relae.solvers import gigabytes
 
 _XIS = (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 1.0)
 _K = 20
+_METRICS = ("ndcg", "recall", "tail_recall", "tail_share")
 _SIMILAR_TO = "22423"  # the regency cakestand, the shop's best-known product
 
 
@@ -43,12 +43,11 @@ def show_demo() -> None:
         model.fit(held_out.train, progress=progress)
     _show_fit(console, model, held_out, time.perf_counter() - fit_started)
 
-    ranked = model.recommend_path(held_out.histories, _XIS, _K)
-    head = head_items(model.item_counts_)
-    summaries = [summarize(ids, held_out.truth, head, _K) for ids, _ in ranked]
-    _show_trade_off(console, model, summaries)
+    results = evaluate(model, held_out, _METRICS, [_K], xis=_XIS)
+    _show_trade_off(console, model, results)
 
-    best = _XIS[int(np.argmax([summary.ndcg for summary in summaries]))]
+    best = results.best(f"ndcg@{_K}").xi
+    assert best is not None
     model = model.with_xi(best)
     for row in _three_customers(held_out):
         _show_customer(console, model, data, held_out, row)
@@ -81,7 +80,7 @@ def _show_data(console: Console, data: Interactions) -> None:
     )
 
 
-def _show_fit(console: Console, model: RDLAE, held_out: HeldOut, seconds: float) -> None:
+def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -> None:
     _heading(console, "The fit: one inverse, exact")
     console.print(
         f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (rule of thumb; tuning does better), dropout = {model.dropout}, "
@@ -91,7 +90,7 @@ def _show_fit(console: Console, model: RDLAE, held_out: HeldOut, seconds: float)
     )
 
 
-def _show_trade_off(console: Console, model: RDLAE, summaries: Sequence[Summary]) -> None:
+def _show_trade_off(console: Console, model: RDLAE, results: Evaluations) -> None:
     _heading(console, "The dial: accuracy and long tail over ξ, from that one fit")
     low, high = model.xi_interval_
     table = Table(box=None, padding=(0, 2), header_style="cyan")
@@ -99,7 +98,7 @@ def _show_trade_off(console: Console, model: RDLAE, summaries: Sequence[Summary]
     for name in (f"ndcg@{_K}", f"recall@{_K}", f"tail recall@{_K}", "tail share of lists"):
         table.add_column(name, justify="right")
     table.add_column("")
-    columns = [[getattr(summary, name) for summary in summaries] for name in Summary.__dataclass_fields__]
+    columns = [[result[f"{name}@{_K}"] for result in results] for name in _METRICS]
     for row, xi in enumerate(_XIS):
         cells = [
             f"[bold green]{values[row]:.4f}[/bold green]" if values[row] == max(values) else f"{values[row]:.4f}"
@@ -115,15 +114,15 @@ def _show_trade_off(console: Console, model: RDLAE, summaries: Sequence[Summary]
     )
 
 
-def _three_customers(held_out: HeldOut) -> list[int]:
+def _three_customers(held_out: Split) -> list[int]:
     """Rows of three held-out customers whose history is neither a page nor a glance."""
     sizes = np.diff(held_out.histories.indptr)
     fitting = np.flatnonzero((sizes >= 12) & (sizes <= 30))
     return [int(row) for row in fitting[[len(fitting) // 4, len(fitting) // 2, 3 * len(fitting) // 4]]]
 
 
-def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out: HeldOut, row: int) -> None:
-    [customer] = data.users.take(held_out.users[row : row + 1])
+def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out: Split, row: int) -> None:
+    [customer] = held_out.users.take(np.array([row]))
     history = list(data.items.take(held_out.histories[[row]].indices))
     hidden = set(data.items.take(held_out.truth[[row]].indices))
     _heading(console, f"For customer {customer}, who is new to the model")

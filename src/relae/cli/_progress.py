@@ -11,7 +11,7 @@ from relae.solvers import Progress as Report
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Report]:
-    """Give a callback (stage, fraction) that draws a bar per stage; it vanishes at the end."""
+    """Give a callback (stage, fraction) that draws a bar per stage, which vanishes when the stage is done."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -28,5 +28,7 @@ def progress_bar(console: Console) -> Iterator[Report]:
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=1.0)
             bars.update(tasks[stage], completed=fraction)
+            if fraction >= 1.0:
+                bars.remove_task(tasks.pop(stage))
 
         yield report

@@ -1,6 +1,42 @@
-"""How good a ranking is: held-out users, and metrics with one value per user."""
+"""How good a ranking is: splits that do not leak, metrics with one value per user, results that can be compared."""
 
-from relae.evaluation.metrics import Summary, find_hits, ndcg, recall, summarize
-from relae.evaluation.splits import HeldOut, head_items, hold_out_users
+from relae.evaluation._evaluate import evaluate
+from relae.evaluation.grid import Grid
+from relae.evaluation.groups import head_items, propensities
+from relae.evaluation.metrics import DEFAULT_METRICS, METRICS, Scorer
+from relae.evaluation.paper import StrongLists, popularity_order, strong_lists
+from relae.evaluation.result import Comparison, Difference, Estimate, Evaluation, Evaluations
+from relae.evaluation.splits import (
+    Split,
+    given_split,
+    hold_out_items,
+    hold_out_users,
+    leave_last_out,
+    paper_splits,
+    split_by_time,
+)
 
-__all__ = ["HeldOut", "Summary", "find_hits", "head_items", "hold_out_users", "ndcg", "recall", "summarize"]
+__all__ = [
+    "DEFAULT_METRICS",
+    "METRICS",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Evaluation",
+    "Evaluations",
+    "Grid",
+    "Scorer",
+    "Split",
+    "StrongLists",
+    "evaluate",
+    "given_split",
+    "head_items",
+    "hold_out_items",
+    "hold_out_users",
+    "leave_last_out",
+    "paper_splits",
+    "popularity_order",
+    "propensities",
+    "split_by_time",
+    "strong_lists",
+]

@@ -1,82 +1,266 @@
-"""Metrics of ranked lists: one value per user, NaN for a user without truth. Means are the report's business."""
+"""Metrics of ranked lists: one value per user, NaN for a user without truth. Means are the report's business.
 
+With S = Σ gain over the hits among the first k, D = Σ gain/log₂(place + 1), and S*, D* the same of the best possible
+list, and n the size of the truth:
+
+| recall | recall_capped | ndcg | precision | hit_rate | mrr | map |
+|---|---|---|---|---|---|---|
+| S/n | S/S* | D/D* | S/k | S > 0 | 1/place of the first hit | Σ over hits (hits so far)/place, /n |
+
+A prefix says which truth counts: none, all of it; `head_` and `tail_`, the popular items and the others, while the list
+stays the one of all items. The gain of a hit is 1; for `unbiased_recall` (S/S*) and `unbiased_ndcg` (D/D*) it is
+1/propensity. Other metrics are of all lists together: how many items are shown at all, and which.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.linalg import Csr, as_csr
+from relae.data import canonical_matrix
+from relae.errors import DataError
+from relae.evaluation.groups import head_items, propensities
+from relae.evaluation.paper import popularity_order
+from relae.linalg import Csr, best_sums, ranked_sums
 
-Hits = NDArray[np.bool_]
 PerUser = NDArray[np.float64]
+Mode = Literal["standard", "paper"]
 
 
-def find_hits(ranked: NDArray[np.int64], truth: Csr) -> Hits:
-    """Tell which ranked columns (users, k) are in the user's truth; −1 never is."""
-    truth = as_csr(truth, truth.dtype)
-    users, items = truth.shape
-    if ranked.size and ranked.max() >= items:
-        raise ValueError(f"column {ranked.max():,} was recommended, and the truth has {items:,} columns")
-    if ranked.shape[0] != users:
-        raise ValueError(f"{ranked.shape[0]:,} ranked lists for {users:,} users with truth")
-    owner = np.repeat(np.arange(users), np.diff(truth.indptr))
-    cells = owner * np.int64(items) + truth.indices  # sorted, because rows and columns are
-    wanted = np.arange(users)[:, None] * np.int64(items) + ranked
-    at = np.minimum(np.searchsorted(cells, wanted), max(len(cells) - 1, 0))
-    found = cells[at] == wanted if len(cells) else np.zeros(ranked.shape, bool)
-    return np.asarray(found & (ranked >= 0))
+class Sums(NamedTuple):
+    """What is known of each user's list at one cut-off, for one group of items : (users,) each."""
+
+    gain: PerUser  # S
+    discounted: PerUser  # D
+    precisions: PerUser  # Σ over hits (hits so far)/place
+    first: PerUser  # 1/place of the first hit
+    best_gain: PerUser  # S*
+    best_discounted: PerUser  # D*
+    size: PerUser  # n
+    k: int
 
 
-def recall(hits: Hits, truth_sizes: NDArray[np.int64], k: int) -> PerUser:
-    """Hits among the first k, divided by the size of the truth : (users,)."""
-    with np.errstate(invalid="ignore"):
-        return np.asarray(hits[:, :k].sum(axis=1) / truth_sizes)
-
-
-def ndcg(hits: Hits, truth_sizes: NDArray[np.int64], k: int) -> PerUser:
-    """Σ 1/log₂(rank + 1) over the hits among the first k, divided by that of the best possible list : (users,)."""
-    discounts = 1.0 / np.log2(np.arange(2, k + 2))
-    ideal = np.concatenate([[0.0], np.cumsum(discounts)])[np.minimum(truth_sizes, k)]
-    with np.errstate(invalid="ignore"):
-        return np.asarray(hits[:, :k] @ discounts[: hits.shape[1]] / ideal)
+FORMULAS: dict[str, Callable[[Sums], PerUser]] = {
+    "recall": lambda sums: sums.gain / sums.size,
+    "recall_capped": lambda sums: sums.gain / sums.best_gain,
+    "ndcg": lambda sums: sums.discounted / sums.best_discounted,
+    "precision": lambda sums: sums.gain / sums.k,
+    "hit_rate": lambda sums: (sums.gain > 0).astype(np.float64),
+    "mrr": lambda sums: sums.first,
+    "map": lambda sums: sums.precisions / sums.size,
+}
+GROUPS = ("all", "head", "tail", "unbiased")
+_UNBIASED = {"recall": "recall_capped", "ndcg": "ndcg"}  # names of S/S* and D/D* with a gain of 1/propensity
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Means over the users with truth, at one cut-off; the tail is what is not the head."""
+class Exposure:
+    """How often each item is shown in the first k places of all lists."""
 
-    ndcg: float
-    recall: float
-    tail_recall: float
-    tail_share: float
+    shown: NDArray[np.int64]  # (items,)
+    item_counts: NDArray[np.int64]  # (items,) users per item in training
+    n_users: int  # in training
+    head: NDArray[np.bool_]  # (items,)
+
+    def mean(self, values: NDArray[np.floating]) -> float:
+        """The mean of something over all places."""
+        places = int(self.shown.sum())
+        return float(self.shown @ values / places) if places else float("nan")
 
 
-def summarize(ranked: NDArray[np.int64], truth: Csr, head: NDArray[np.bool_], k: int) -> Summary:
-    """Return accuracy and long tail of ranked lists in four figures.
+def _gini(exposure: Exposure) -> float:
+    shown, n, places = np.sort(exposure.shown), len(exposure.shown), int(exposure.shown.sum())
+    return float(2.0 * (np.arange(1, n + 1) @ shown) / (n * places) - (n + 1) / n) if places else float("nan")
+
+
+def _surprise(exposure: Exposure) -> NDArray[np.float64]:
+    return -np.log2(np.maximum(exposure.item_counts, 1) / max(exposure.n_users, 1))
+
+
+OVERALL: dict[str, Callable[[Exposure], float]] = {
+    "coverage": lambda exposure: float(np.mean(exposure.shown > 0)),
+    "exposure_gini": _gini,
+    "tail_share": lambda exposure: exposure.mean((~exposure.head).astype(np.float64)),
+    "popularity": lambda exposure: exposure.mean(exposure.item_counts.astype(np.float64)),
+    "novelty": lambda exposure: exposure.mean(_surprise(exposure)),
+}
+
+PER_USER = (
+    *FORMULAS,
+    *(f"{group}_{formula}" for group in ("head", "tail") for formula in FORMULAS),
+    *(f"unbiased_{formula}" for formula in _UNBIASED),
+)
+METRICS = (*PER_USER, *OVERALL)
+DEFAULT_METRICS = (
+    *("ndcg", "recall", "tail_ndcg", "tail_recall", "unbiased_ndcg", "unbiased_recall"),
+    *("coverage", "tail_share"),
+)
+
+
+def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names without repetition; an unknown one is an error that lists them all."""
+    if isinstance(names, str):
+        raise ValueError(f"metrics is a list of names, got the string {names!r}")
+    names = tuple(names)
+    for name in names:
+        if name not in METRICS:
+            raise ValueError(f"there is no metric {name!r}: the metrics are {', '.join(METRICS)}")
+    if not names:
+        raise ValueError(f"no metric is asked for: the metrics are {', '.join(METRICS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def check_ks(ks: Sequence[int] | int, n_items: int) -> tuple[int, ...]:
+    """Return the cut-offs in rising order; each is a whole number from 1 to the number of items."""
+    ks = (ks,) if isinstance(ks, (int, np.integer)) else tuple(ks)
+    for k in ks:
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+            raise ValueError(f"a cut-off is a whole number of at least 1, got {k!r}")
+        if k > n_items:
+            raise DataError(
+                f"lists of k={k:,} cannot be filled from a catalog of {n_items:,} items: choose a smaller k"
+            )
+    if not ks:
+        raise ValueError("no cut-off is asked for: give ks, such as (20, 100)")
+    return tuple(sorted({int(k) for k in ks}))
+
+
+class Scorer:
+    """Values per user, and exposure, of ranked lists against one truth; what depends on the truth alone is done once.
 
     Parameters
     ----------
-    ranked : (users, at least k) columns, −1 where there is none
     truth : (users, items)
-    head : (items,)
-        Which items are the popular ones.
+        What was to be found.
+    item_counts : (items,)
+        Users per item in the training data; groups and propensities come from them alone.
+    n_users : int
+        Users in the training data.
+    metrics, ks
+        Names out of `METRICS`, and cut-offs.
+    mode
+        "standard", or "paper" for what the authors computed: users without any truth count as 0, the unbiased metrics
+        are normalized by the first min(k, n) items of the truth in the order of the file, unbiased NDCG is also divided
+        by the ideal DCG of gains of 1, and ties at the edge of the head fall as they did for them.
+    head_share, propensity_exponent, propensity_floor
+        See `head_items` and `propensities`.
+    truth_order : (stored entries of truth,)
+        The items of each user's truth in the order of the file, which the mode "paper" needs.
     """
-    hits, sizes = find_hits(ranked, truth), np.diff(truth.indptr)
-    tail_truth = truth @ sp.diags_array((~head).astype(truth.dtype))
-    tail_truth.eliminate_zeros()
-    tail_hits, tail_sizes = find_hits(ranked, sp.csr_array(tail_truth)), np.diff(tail_truth.indptr)
-    shown = ranked[:, :k][ranked[:, :k] >= 0]
-    return Summary(
-        ndcg=_mean(ndcg(hits, sizes, k)),
-        recall=_mean(recall(hits, sizes, k)),
-        tail_recall=_mean(recall(tail_hits, tail_sizes, k)),
-        tail_share=_mean(~head[shown]),
-    )
+
+    def __init__(
+        self,
+        truth: Csr,
+        item_counts: NDArray[np.int64],
+        n_users: int,
+        metrics: Sequence[str] = DEFAULT_METRICS,
+        ks: Sequence[int] = (20, 100),
+        *,
+        mode: Mode = "standard",
+        head_share: float = 0.2,
+        propensity_exponent: float = 0.5,
+        propensity_floor: float = 0.01,
+        truth_order: NDArray[np.integer] | None = None,
+    ) -> None:
+        if mode not in ("standard", "paper"):
+            raise ValueError(f"mode must be 'standard' or 'paper', got {mode!r}")
+        self.metrics, self.ks = check_metrics(metrics), check_ks(ks, truth.shape[1])
+        truth = canonical_matrix(truth)
+        self.mode, self.truth, self.item_counts, self.n_users = mode, truth, item_counts, n_users
+        order = popularity_order(item_counts) if mode == "paper" else None
+        self.head = head_items(item_counts, head_share, order)
+        weights = 1.0 / propensities(item_counts, propensity_exponent, propensity_floor)
+        columns = {"all": np.ones(len(self.head)), "head": self.head, "tail": ~self.head, "unbiased": weights}
+        split = [_parse(name) for name in self.metrics if name in PER_USER]
+        # the paper's unbiased NDCG is divided by an ideal that knows no propensities
+        self._groups = [name for name in GROUPS if name in {"all"} | {group for group, _ in split}]
+        self._gains = np.column_stack([columns[group].astype(np.float64) for group in self._groups])
+        self._cutoffs = np.array(self.ks, np.int64)
+        self._discounts = 1.0 / np.log2(np.arange(2.0, self.ks[-1] + 2.0))
+        in_order = mode == "paper" and "unbiased" in self._groups
+        if in_order and truth_order is None:
+            raise DataError(
+                "the paper's unbiased metrics depend on the order of the truth in its file, and this truth has none: "
+                "use mode='standard', or a split made from lists in their order"
+            )
+        self._best, self._sizes = best_sums(
+            truth.indptr,
+            truth.indices if truth_order is None else truth_order,
+            self._gains,
+            self._discounts,
+            self._cutoffs,
+            np.array([not (in_order and group == "unbiased") for group in self._groups]),
+        )
+
+    @property
+    def users_without_truth(self) -> dict[str, int]:
+        """For each group of items that is asked for, how many users have no truth in it."""
+        return {
+            group: int(np.count_nonzero(self._sizes[:, at] == 0))
+            for at, group in enumerate(self._groups)
+            if group != "unbiased"
+        }
+
+    def values(self, ranked: NDArray[np.int64], users: slice = slice(None)) -> dict[str, PerUser]:
+        """Return each metric at each cut-off, as "ndcg@20" : (users,), for the ranked lists (users, at least max ks).
+
+        `users` says which rows of the truth the lists belong to.
+        """
+        truth = self.truth if users == slice(None) else self.truth[users]
+        if ranked.shape[0] != truth.shape[0]:
+            raise DataError(f"{ranked.shape[0]:,} ranked lists for {truth.shape[0]:,} users with truth")
+        if ranked.shape[1] < self.ks[-1]:
+            raise DataError(f"the ranked lists have {ranked.shape[1]:,} places, and k goes up to {self.ks[-1]:,}")
+        if ranked.size and ranked.max() >= truth.shape[1]:
+            raise DataError(f"column {ranked.max():,} is recommended, and the truth has {truth.shape[1]:,} columns")
+        found = ranked_sums(ranked, truth, self._gains, self._discounts, self._cutoffs)
+        best, sizes = self._best[users], self._sizes[users].astype(np.float64)
+        result: dict[str, PerUser] = {}
+        for name in self.metrics:
+            if name not in PER_USER:
+                continue
+            group, formula = _parse(name)
+            at = self._groups.index(group)
+            for c, k in enumerate(self.ks):
+                here, ideal = found[:, at, c].T, best[:, at, c].T
+                sums = Sums(here[0], here[1], here[2], here[3], ideal[0], ideal[1], sizes[:, at], k)
+                result[f"{name}@{k}"] = self._value(group, formula, sums, best[:, 0, c, 1])
+        return result
+
+    def _value(self, group: str, formula: str, sums: Sums, plain_ideal: PerUser) -> PerUser:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if self.mode == "paper" and group == "unbiased" and formula == "ndcg":
+                value = sums.discounted / sums.best_gain / plain_ideal
+            else:
+                value = FORMULAS[formula](sums)
+        as_zero = self.mode == "paper" and group in ("all", "unbiased")
+        return np.where(sums.size > 0, value, 0.0 if as_zero else np.nan)
+
+    def exposure(self, ranked: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how often each item is in the first k places, for each k : (cut-offs, items)."""
+        shown = np.zeros((len(self.ks), self.truth.shape[1]), np.int64)
+        start = 0
+        for c, k in enumerate(self.ks):
+            places = ranked[:, start:k]
+            shown[c] = np.bincount(places[places >= 0], minlength=shown.shape[1])
+            start = k
+        return np.cumsum(shown, axis=0)
+
+    def overall(self, shown: NDArray[np.int64]) -> dict[str, float]:
+        """Return the metrics of all lists together from the exposure of all users."""
+        return {
+            f"{name}@{k}": OVERALL[name](Exposure(shown[c], self.item_counts, self.n_users, self.head))
+            for name in self.metrics
+            if name in OVERALL
+            for c, k in enumerate(self.ks)
+        }
 
 
-def _mean(values: NDArray[Any]) -> float:
-    """The mean of what is not NaN; NaN if nothing is left."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else np.nan
+def _parse(name: str) -> tuple[str, str]:
+    """Return the group and the formula of a metric's name."""
+    prefix, _, rest = name.partition("_")
+    if prefix == "unbiased":
+        return prefix, _UNBIASED[rest]
+    return (prefix, rest) if prefix in GROUPS else ("all", name)

@@ -1,37 +1,93 @@
-"""Divisions of interactions into what a model may see and what it has to find."""
+"""Divisions of interactions into what a model may see and what it has to find.
 
-from dataclasses import dataclass
+Nothing leaks: a model is fitted to `train`, and item counts, groups and propensities come from `train` alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data import Interactions
+from relae.data import Ids, Interactions, Lists, canonical_matrix
 from relae.errors import DataError
-from relae.linalg import Csr
+from relae.evaluation.paper import StrongLists
+from relae.linalg import Csr, as_csr
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Strong generalization: users to train on, and others whose history is given and whose truth is to be found."""
+class Split:
+    """Interactions to fit to, and users whose history is given and whose truth is to be found.
+
+    Attributes
+    ----------
+    train : Interactions
+        What a model may be fitted to. Its items are the columns of the matrices below.
+    users : Ids
+        The raw ids of the users to judge by.
+    histories, truth : (users, items)
+        What is given of each of them, and what is hidden; no item is in both.
+    protocol : str
+        How the division was made, in a few words.
+    left_out : mapping of str to int
+        Users who could not be judged by, counted by reason.
+    truth_order : (stored entries of truth,), optional
+        The items of each user's truth in the order of a file; see `Scorer`.
+    """
 
     train: Interactions
-    users: NDArray[np.int64]  # rows of the held-out users in the whole data
-    histories: Csr  # (held-out users, items)
-    truth: Csr  # (held-out users, items)
+    users: Ids
+    histories: Csr
+    truth: Csr
+    protocol: str
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    truth_order: NDArray[np.integer] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "histories", canonical_matrix(self.histories))
+        object.__setattr__(self, "truth", canonical_matrix(self.truth))
+        shape = (len(self.users), self.train.n_items)
+        for name, matrix in (("histories", self.histories), ("truth", self.truth)):
+            if matrix.shape != shape:
+                raise DataError(
+                    f"{name} are {matrix.shape[0]:,} × {matrix.shape[1]:,}, and there are {shape[0]:,} users to judge "
+                    f"by and {shape[1]:,} items in train"
+                )
+        if self.truth.nnz == 0:
+            raise DataError(f"none of the {shape[0]:,} users has anything hidden that could be found")
+        both = sp.csr_array(self.histories.astype(bool).multiply(self.truth.astype(bool)))
+        if both.nnz:
+            user, item = (int(axis[0]) for axis in both.nonzero())
+            raise DataError(
+                f"{both.nnz:,} items are in the history and in the truth of the same user, such as item "
+                f"{self.train.items.take(np.array([item]))[0]!r} of user {self.users.take(np.array([user]))[0]!r}: "
+                "remove them from one of the two"
+            )
+
+    @property
+    def item_counts(self) -> NDArray[np.int64]:
+        """Users per item in the training data : (items,)."""
+        return np.bincount(self.train.matrix.indices, minlength=self.train.n_items)
+
+    def __repr__(self) -> str:
+        return (
+            f"Split({self.protocol}: {self.train.n_users:,} users to train on, {len(self.users):,} to judge by, "
+            f"{self.truth.nnz:,} interactions to find among {self.train.n_items:,} items)"
+        )
 
 
 def hold_out_users(
     data: Interactions, share: float = 0.1, truth_share: float = 0.2, *, rng: np.random.Generator
-) -> HeldOut:
-    """Hold out a share of the users, and of each of them a share of the items (at least one) as the truth.
+) -> Split:
+    """Strong generalization: hold out a share of the users, and of each of them a share of the items as the truth.
 
-    Users with a single item are never held out: nothing would be left of their history.
+    At least one item of each becomes the truth. Users with a single item are never held out: nothing would be left of
+    their history.
     """
-    if not 0 < share < 1 or not 0 < truth_share < 1:
-        raise ValueError(f"share and truth_share must lie between 0 and 1, got {share!r} and {truth_share!r}")
-    matrix = data.matrix
-    sizes = np.diff(matrix.indptr)
+    _check_share(share=share, truth_share=truth_share)
+    sizes = np.diff(data.matrix.indptr)
     able = np.flatnonzero(sizes >= 2)
     count = round(share * data.n_users)
     if not 0 < count <= len(able) or count == data.n_users:
@@ -39,27 +95,265 @@ def hold_out_users(
             f"cannot hold out {count:,} of {data.n_users:,} users: {len(able):,} of them have two items or more"
         )
     held = np.sort(rng.choice(able, count, replace=False))
-    rows = matrix[held]
-    row_sizes = sizes[held]
-    owner = np.repeat(np.arange(count), row_sizes)
-    order = np.lexsort((rng.random(rows.nnz), owner))  # a random order within each user
-    place = np.empty(rows.nnz, np.int64)
-    place[order] = np.arange(rows.nnz) - np.repeat(np.cumsum(row_sizes) - row_sizes, row_sizes)
-    is_truth = place < np.maximum(1, (truth_share * row_sizes).astype(np.int64))[owner]
+    rows = data.matrix[held]
+    is_truth = _first(_places(rows, rng.random(rows.nnz)), rows, truth_share)
     kept = np.ones(data.n_users, bool)
     kept[held] = False
-    return HeldOut(data.select_users(kept), held, _part(rows, owner, ~is_truth), _part(rows, owner, is_truth))
+    users = Ids(data.users.values[held])
+    return Split(data.select_users(kept), users, _cells(rows, ~is_truth), _cells(rows, is_truth), "held-out users")
 
 
-def _part(rows: Csr, owner: NDArray[np.int64], chosen: NDArray[np.bool_]) -> Csr:
-    """Return the chosen stored entries of some rows, all rows kept."""
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(owner[chosen], minlength=rows.shape[0]))])
-    return sp.csr_array((rows.data[chosen], rows.indices[chosen], indptr), shape=rows.shape)
+def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.random.Generator) -> Split:
+    """Weak generalization: hide a share of every user's items (at least one), and train on the rest.
+
+    Users with a single item are trained on and not judged by.
+    """
+    _check_share(truth_share=truth_share)
+    x = data.matrix
+    is_truth = _first(_places(x, rng.random(x.nnz)), x, truth_share)
+    is_truth &= np.repeat(np.diff(x.indptr) >= 2, np.diff(x.indptr))
+    return _within_users(data, is_truth, "held-out items")
 
 
-def head_items(item_counts: NDArray[np.int64], share: float = 0.2) -> NDArray[np.bool_]:
-    """Tell which items are the head: the ceil(share · items) with the most users, ties to the lower column."""
-    order = np.lexsort((np.arange(len(item_counts)), -item_counts))
-    head = np.zeros(len(item_counts), bool)
-    head[order[: int(np.ceil(share * len(item_counts)))]] = True
-    return head
+def leave_last_out(data: Interactions, n: int = 1) -> Split:
+    """Temporal: hide the n latest items of every user, and train on the earlier ones.
+
+    Users with n items or fewer are trained on and not judged by. Of items with equal times, the one in the later
+    column is later.
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"n must be a whole number of at least 1, got {n!r}")
+    x, times = data.matrix, _times(data)
+    newest_first = _places(x, times, descending=True)
+    sizes = np.diff(x.indptr)
+    is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
+    return _within_users(data, is_truth, f"last {n} of each user" if n > 1 else "last item of each user")
+
+
+def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> Split:
+    """Temporal: train on what happened before one moment, and find what happened from then on.
+
+    Parameters
+    ----------
+    data
+        With times; a pair that occurs several times counts with its last.
+    at
+        The moment, in the unit of `data.times`; without it, that of the latest `share` of the interactions.
+
+    Users without anything before are not judged by; they are counted in `left_out`. Items that nobody had before stay
+    in the catalog: a model cannot find them, and that counts against it.
+    """
+    x, times = data.matrix, _times(data)
+    if at is None:
+        _check_share(share=share)
+        hidden = min(max(1, round(share * len(times))), len(times) - 1)
+        at = int(np.sort(times)[len(times) - hidden])
+    if isinstance(at, bool) or not isinstance(at, (int, float, np.integer, np.floating)):
+        raise DataError(
+            f"at is a number in the unit of data.times, which run from {times.min():,} to {times.max():,}, got {at!r}"
+        )
+    is_truth = times >= at
+    if is_truth.all() or not is_truth.any():
+        raise DataError(
+            f"nothing happens {'before' if is_truth.all() else 'at or after'} {at}: "
+            f"times run from {times.min()} to {times.max()}"
+        )
+    history, truth = _cells(x, ~is_truth), _cells(x, is_truth)
+    known = np.diff(history.indptr) > 0
+    judged = known & (np.diff(truth.indptr) > 0)
+    if not judged.any():
+        raise DataError(f"no user has interactions both before and from {at} on")
+    train = _kept(data, ~is_truth).select_users(known)
+    left_out = {
+        "no history before": int(np.count_nonzero(~known)),
+        "nothing after": int(np.count_nonzero(known & ~judged)),
+    }
+    users = Ids(data.users.values[judged])
+    return Split(train, users, history[judged], truth[judged], f"from time {at} on", _counted(left_out))
+
+
+def given_split(
+    train: Interactions | Lists,
+    truth: Interactions | Lists,
+    histories: Interactions | Lists | None = None,
+    *,
+    protocol: str | None = None,
+) -> Split:
+    """Return a division that exists already, as tables or as lists in the order of their files.
+
+    Parameters
+    ----------
+    train
+        What to fit to.
+    truth
+        What to find, for some users. Items that are not in train stay in the catalog: no model can find them.
+    histories
+        What is given of the users in `truth` (strong generalization); without it, their rows of train (weak).
+    """
+    if isinstance(train, Lists) or isinstance(truth, Lists) or isinstance(histories, Lists):
+        if not (isinstance(train, Lists) and isinstance(truth, Lists) and isinstance(histories, (Lists, type(None)))):
+            raise DataError("train, truth and histories must all be lists, or all be interactions")
+        return _of_lists(train, truth, histories, protocol)
+    items, titles = train.items, train.titles
+    for other in (truth, histories):
+        if other is not None and other.items != items:
+            new = other.items.positions(items.values)
+            added = np.setdiff1d(np.arange(len(other.items)), new)
+            if len(added):
+                titles = _joined(titles, len(items), other.titles, added)
+                items = Ids([*items.values.tolist(), *other.items.values[added].tolist()])
+    whole = Interactions(_on_columns(train, items), train.users, items)
+    whole.titles = titles
+    source = whole if histories is None else Interactions(_on_columns(histories, items), histories.users, items)
+    row = source.users.positions(truth.users.values)
+    have = row >= 0
+    left_out = {"no history": int(np.count_nonzero(~have))}
+    hidden = _on_columns(truth, items)[have]
+    if histories is not None and not np.array_equal(train.users.values, np.arange(train.n_users)):
+        _check_unknown(whole, truth.users.values[have], hidden)  # users by number are others in train and truth
+    return Split(
+        whole,
+        Ids(truth.users.values[have]),
+        source.matrix[row[have]],
+        hidden,
+        protocol or ("given files, users of train" if histories is None else "given files, other users"),
+        _counted(left_out),
+    )
+
+
+def paper_splits(lists: StrongLists) -> tuple[Split, Split]:
+    """Return the validation and the test split of the paper's strong protocol; both have the same train."""
+    valid = _of_lists(lists.train, lists.valid, lists.valid_in, "the paper's strong split, validation")
+    test = _of_lists(lists.train, lists.test, lists.test_in, "the paper's strong split, test")
+    return valid, test
+
+
+def _check_unknown(train: Interactions, users: NDArray[Any], truth: Csr) -> None:
+    """Raise if train knows a user by the same id, with an item that is to be found."""
+    rows = train.users.positions(users)
+    known = np.flatnonzero(rows >= 0)
+    both = sp.csr_array(train.matrix[rows[known]].astype(bool).multiply(truth[known].astype(bool)))
+    if both.nnz:
+        raise DataError(
+            f"{both.nnz:,} interactions to find are in train too, such as one of user "
+            f"{users[known[both.nonzero()[0][0]]]!r}: leave the users to judge by out of train"
+        )
+
+
+def _joined(
+    titles: NDArray[np.object_] | None, n_items: int, others: NDArray[np.object_] | None, added: NDArray[np.int64]
+) -> NDArray[np.object_] | None:
+    """Return the titles of a catalog with those of the items that are added to it."""
+    if titles is None and others is None:
+        return None
+    ours = np.full(n_items, None) if titles is None else titles
+    return np.concatenate([ours, np.full(len(added), None) if others is None else others[added]])
+
+
+# --- small change ----------------------------------------------------------------------------------------------
+
+
+def _check_share(**shares: float) -> None:
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
+
+
+def _counted(reasons: dict[str, int]) -> dict[str, int]:
+    return {reason: count for reason, count in reasons.items() if count}
+
+
+def _times(data: Interactions) -> NDArray[Any]:
+    if data.times is None:
+        raise DataError("these interactions have no times: name the column, as in Interactions.read(…, timestamp='ts')")
+    return data.times
+
+
+def _owners(x: Csr) -> NDArray[np.int64]:
+    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+
+
+def _places(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[np.int64]:
+    """Return the place of each stored entry among those of its row, by rising or falling key (then column)."""
+    sizes = np.diff(x.indptr)
+    order = np.lexsort((keys, _owners(x)))
+    place = np.empty(x.nnz, np.int64)
+    place[order] = np.arange(x.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.repeat(sizes, sizes) - 1 - place if descending else place
+
+
+def _first(places: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:
+    """Tell which entries are among the first share of their row; at least one is."""
+    wanted = np.maximum(1, (share * np.diff(x.indptr)).astype(np.int64))
+    return np.asarray(places < wanted[_owners(x)])
+
+
+def _cells(x: Csr, chosen: NDArray[np.bool_]) -> Csr:
+    """Return the chosen stored entries of a matrix, all rows kept."""
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(_owners(x)[chosen], minlength=x.shape[0]))])
+    return as_csr(sp.csr_array((x.data[chosen], x.indices[chosen], indptr), shape=x.shape), x.dtype)
+
+
+def _kept(data: Interactions, chosen: NDArray[np.bool_]) -> Interactions:
+    """Return interactions with only the chosen stored entries, and their times."""
+    times = None if data.times is None else data.times[chosen]
+    kept = Interactions(_cells(data.matrix, chosen), data.users, data.items, times=times)
+    kept.titles = data.titles
+    return kept
+
+
+def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str) -> Split:
+    """Return the split that hides some cells of the users that are trained on."""
+    if not is_truth.any():
+        raise DataError(f"none of the {data.n_users:,} users has enough items for a history and a truth")
+    train = _kept(data, ~is_truth)
+    truth = _cells(data.matrix, is_truth)
+    judged = np.diff(truth.indptr) > 0
+    users = data.users if judged.all() else Ids(data.users.values[judged])
+    histories = train.matrix if judged.all() else train.matrix[judged]
+    left_out = _counted({"too few items": int(np.count_nonzero(~judged))})
+    return Split(train, users, histories, truth[judged], protocol, left_out)
+
+
+def _on_columns(data: Interactions, items: Ids) -> Csr:
+    """Return the matrix with its columns where `items` has them."""
+    if data.items is items or data.items == items:
+        return data.matrix
+    cells = sp.coo_array(data.matrix)
+    columns = items.positions(data.items.values)[cells.col]
+    moved = sp.csr_array((cells.data, (cells.row, columns)), shape=(data.n_users, len(items)))
+    return as_csr(moved, data.matrix.dtype)
+
+
+def _of_lists(train: Lists, truth: Lists, histories: Lists | None, protocol: str | None) -> Split:
+    parts = [part for part in (train, truth, histories) if part is not None]
+    n_items = 1 + max(int(part.items.max(initial=-1)) for part in parts)
+    judged = [train, truth] if histories is None else [truth, histories]
+    n_users = 1 + max(int(part.owners.max(initial=-1)) for part in judged)
+    n_train = n_users if histories is None else 1 + int(train.owners.max(initial=-1))
+    given = Interactions(_matrix(train, n_train, n_items))
+    found = _matrix(truth, n_users, n_items)
+    return Split(
+        given,
+        Ids.range(n_users),
+        given.matrix if histories is None else _matrix(histories, n_users, n_items),
+        found,
+        protocol or ("given lists, users of train" if histories is None else "given lists, other users"),
+        truth_order=_in_order(truth, found),
+    )
+
+
+def _matrix(lists: Lists, n_users: int, n_items: int) -> Csr:
+    """Return lists as a matrix of ones."""
+    ones = np.ones(len(lists.users), np.float32)
+    matrix = as_csr(sp.csr_array((ones, (lists.users, lists.items)), shape=(n_users, n_items)), np.float32)
+    matrix.data[:] = 1.0  # a pair that is there twice is one interaction
+    return matrix
+
+
+def _in_order(lists: Lists, matrix: Csr) -> NDArray[np.int64]:
+    """Return the columns of each row of `matrix` in the order of the lists it was made from."""
+    cells = lists.users * np.int64(matrix.shape[1]) + lists.items
+    first = np.sort(np.unique(cells, return_index=True)[1])
+    users, items = lists.users[first], lists.items[first]
+    return np.asarray(items[np.argsort(users, kind="stable")])

@@ -1,5 +1,6 @@
 """Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
+from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.sparse import (
     Csr,
     Dense,
@@ -20,11 +21,13 @@ __all__ = [
     "Dense",
     "Vector",
     "as_csr",
+    "best_sums",
     "dense_sparse",
     "gram",
     "inverse_workspace_bytes",
     "invert_spd",
     "quadratic_forms",
+    "ranked_sums",
     "sparse_dense",
     "sparse_sparse",
     "top_k",

@@ -183,3 +183,72 @@ def top_k(values, scale, skip_indptr, skip_indices, ids, scores):
         for at in range(size, k):
             row_ids[at] = -1
             row_scores[at] = -np.inf
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def ranked_sums(ranked, indptr, indices, gains, discounts, cutoffs, out):
+    """Sums over the entries of a ranked row that row r of a CSR matrix stores, up to each of the rising cut-offs.
+
+    gains (columns, groups); an entry whose gain is 0 is none of the group's. out (rows, groups, cut-offs, 4): the
+    gains; the gains · discount; (entries of the group so far)/place; 1/place of the first.
+    """
+    rows, length = ranked.shape
+    groups = gains.shape[1]
+    for r in prange(rows):
+        state = np.zeros((groups, 4))
+        found = np.zeros(groups)
+        start, end = indptr[r], indptr[r + 1]
+        counted = np.zeros(end - start, np.bool_)  # a column that the row repeats counts once
+        at = 0
+        for c in range(len(cutoffs)):
+            while at < cutoffs[c] and at < length:
+                column = ranked[r, at]
+                lo, hi = start, end
+                while lo < hi:
+                    middle = (lo + hi) // 2
+                    if indices[middle] < column:
+                        lo = middle + 1
+                    else:
+                        hi = middle
+                if lo < end and indices[lo] == column and not counted[lo - start]:
+                    counted[lo - start] = True
+                    for g in range(groups):
+                        gain = gains[column, g]
+                        if gain > 0.0:
+                            if found[g] == 0.0:
+                                state[g, 3] = 1.0 / (at + 1)
+                            found[g] += 1.0
+                            state[g, 0] += gain
+                            state[g, 1] += gain * discounts[at]
+                            state[g, 2] += found[g] / (at + 1)
+                at += 1
+            out[r, :, c] = state
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def best_sums(indptr, indices, gains, discounts, cutoffs, by_gain, out, sizes):
+    """Sums of gains, and of gains · discount, over the first entries of each CSR row up to each cut-off.
+
+    by_gain (groups,): whether a group takes the entries by falling gain or as they stand. Entries whose gain is 0 are
+    left out. out (rows, groups, cut-offs, 2); sizes (rows, groups): the entries of the group.
+    """
+    for r in prange(len(indptr) - 1):
+        row = indices[indptr[r] : indptr[r + 1]]
+        for g in range(gains.shape[1]):
+            line = np.empty(len(row))
+            size = 0
+            for column in row:
+                if gains[column, g] > 0.0:
+                    line[size] = gains[column, g]
+                    size += 1
+            sizes[r, g] = size
+            if by_gain[g]:
+                line[:size] = -np.sort(-line[:size])
+            total, discounted, at = 0.0, 0.0, 0
+            for c in range(len(cutoffs)):
+                while at < cutoffs[c] and at < size:
+                    total += line[at]
+                    discounted += line[at] * discounts[at]
+                    at += 1
+                out[r, g, c, 0] = total
+                out[r, g, c, 1] = discounted

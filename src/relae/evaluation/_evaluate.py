@@ -1,0 +1,210 @@
+"""Judge any recommender by what it finds of a split's truth."""
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.data import Ids, Interactions
+from relae.errors import UnknownItemsWarning
+from relae.evaluation.metrics import DEFAULT_METRICS, Mode, Scorer
+from relae.evaluation.result import Evaluation, Evaluations
+from relae.evaluation.splits import Split
+from relae.linalg import Csr
+from relae.recommender import HistoryRecommender, Recommender, encode
+from relae.solvers import Progress
+
+_BATCH_BYTES = 256e6  # of ranked lists at a time
+_PLACE_BYTES = 12  # a column and its score
+
+
+class Options(TypedDict, total=False):
+    """The optional parameters of `evaluate`."""
+
+    mode: Mode
+    head_share: float
+    propensity_exponent: float
+    propensity_floor: float
+    name: str | None
+    progress: Progress | None
+
+
+@overload
+def evaluate(
+    recommender: Recommender,
+    split: Split,
+    metrics: Sequence[str] = ...,
+    ks: Sequence[int] = ...,
+    xis: None = None,
+    **options: Unpack[Options],
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    recommender: Recommender,
+    split: Split,
+    metrics: Sequence[str] = ...,
+    ks: Sequence[int] = ...,
+    *,
+    xis: Sequence[float],
+    **options: Unpack[Options],
+) -> Evaluations: ...
+
+
+def evaluate(
+    recommender: Recommender,
+    split: Split,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    ks: Sequence[int] = (20, 100),
+    xis: Sequence[float] | None = None,
+    *,
+    mode: Mode = "standard",
+    head_share: float = 0.2,
+    propensity_exponent: float = 0.5,
+    propensity_floor: float = 0.01,
+    name: str | None = None,
+    progress: Progress | None = None,
+) -> Evaluation | Evaluations:
+    """Judge a fitted recommender by what it finds of a split's truth.
+
+    Parameters
+    ----------
+    recommender
+        Anything with `recommend(histories, k)`. Histories go in as a sparse matrix and columns come out; if it has
+        `items_`, columns are matched with the split's by raw id.
+    split
+        See `hold_out_users`, `hold_out_items`, `leave_last_out`, `split_by_time`, `given_split`.
+    metrics
+        Names out of `relae.evaluation.METRICS`.
+    ks
+        Cut-offs.
+    xis
+        Evaluate these values of ξ instead of the model's own, all from one projection.
+    mode, head_share, propensity_exponent, propensity_floor
+        See `Scorer`.
+    name
+        What to call the recommender; its `repr` if not given.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+
+    Returns
+    -------
+    An Evaluation; with `xis` the Evaluations of all of them.
+
+    Users without truth do not count, and are counted; in the mode "paper" they count as 0.
+    """
+    scorer = Scorer(
+        split.truth,
+        split.item_counts,
+        split.train.n_users,
+        metrics,
+        ks,
+        mode=mode,
+        head_share=head_share,
+        propensity_exponent=propensity_exponent,
+        propensity_floor=propensity_floor,
+        truth_order=split.truth_order,
+    )
+    xis = None if xis is None else [float(xi) for xi in xis]
+    if xis is not None and not hasattr(recommender, "recommend_path"):
+        raise ValueError(f"{type(recommender).__name__} has no ξ: leave xis out")
+    paths: list[float | None] = [None] if xis is None else list(xis)
+    if not paths:
+        raise ValueError("xis is empty: give at least one value, or leave it out")
+    lists = _Lists(recommender, split)
+    users, k = len(split.users), scorer.ks[-1]
+    values: list[dict[str, list[NDArray[np.float64]]]] = [{} for _ in paths]
+    shown = np.zeros((len(paths), len(scorer.ks), split.train.n_items), np.int64)
+    step = max(1, int(_BATCH_BYTES / (_PLACE_BYTES * k * len(paths))))
+    for start in range(0, users, step):
+        stop = min(start + step, users)
+        report = _part_of(progress, start / users, stop / users)
+        for at, ranked in enumerate(lists.ranked(lists.histories[start:stop], k, xis, report)):
+            for key, found in scorer.values(ranked, slice(start, stop)).items():
+                values[at].setdefault(key, []).append(found)
+            shown[at] += scorer.exposure(ranked)
+        if progress is not None:
+            progress("evaluate", stop / users)
+    truth = _fingerprint(split.truth)
+    results = [
+        Evaluation(
+            name or repr(recommender),
+            split.protocol,
+            mode,
+            split.users,
+            {key: np.concatenate(parts) for key, parts in found.items()},
+            scorer.overall(exposed),
+            _worth_counting(scorer, split, lists),
+            xi,
+            truth,
+        )
+        for xi, found, exposed in zip(paths, values, shown, strict=True)
+    ]
+    return results[0] if xis is None else Evaluations(results)
+
+
+class _Lists:
+    """Ranked lists on the columns of a split, whatever columns the recommender has."""
+
+    def __init__(self, recommender: Recommender, split: Split) -> None:
+        self.recommender: Any = recommender
+        self.histories: Csr = split.histories
+        self.columns: NDArray[np.int64] | None = None  # of the split, for each of the model's
+        self.unknown_truth = 0
+        given_items = getattr(recommender, "items_", None)
+        ours = split.train.items
+        items = given_items if given_items is None or isinstance(given_items, Ids) else Ids(given_items)
+        if items is not None and items is not ours and items != ours:
+            given = encode(Interactions(split.histories, items=ours), items)
+            self.histories, self.columns = given.matrix, ours.positions(items.values)
+            self.unknown_truth = int(np.count_nonzero(items.positions(ours.values)[split.truth.indices] < 0))
+            if given.unknown or self.unknown_truth:
+                warnings.warn(
+                    f"unknown to the model: {given.unknown:,} of {split.histories.nnz:,} items in histories, which "
+                    f"are ignored, and {self.unknown_truth:,} of {split.truth.nnz:,} in truth, which it cannot find",
+                    UnknownItemsWarning,
+                    stacklevel=3,
+                )
+
+    def ranked(
+        self, histories: Csr, k: int, xis: Sequence[float] | None, progress: Progress | None
+    ) -> Iterator[NDArray[np.int64]]:
+        options = {"progress": progress} if isinstance(self.recommender, HistoryRecommender) else {}
+        results = (
+            [self.recommender.recommend(histories, k, **options)]
+            if xis is None
+            else self.recommender.recommend_path(histories, xis, k, **options)
+        )
+        for ids, _ in results:
+            yield ids if self.columns is None else np.append(self.columns, -1)[ids]
+
+
+def _fingerprint(truth: Csr) -> str:
+    """A short sum of what was to be found, by which results of other truths are told apart."""
+    digest = hashlib.md5(truth.indptr.astype(np.int64).tobytes(), usedforsecurity=False)
+    digest.update(truth.indices.astype(np.int64).tobytes())
+    return digest.hexdigest()
+
+
+def _part_of(progress: Progress | None, low: float, high: float) -> Callable[[str, float], None] | None:
+    """Report the progress of one batch as that of all."""
+    if progress is None:
+        return None
+    return lambda _, fraction: progress("evaluate", low + (high - low) * fraction)
+
+
+def _worth_counting(scorer: Scorer, split: Split, lists: _Lists) -> dict[str, int]:
+    without = scorer.users_without_truth
+    unseen = int(np.count_nonzero(scorer.item_counts[split.truth.indices] == 0))
+    return {
+        "of them without truth": without["all"],
+        **{f"without {group} truth": without[group] for group in ("head", "tail") if group in without},
+        "without a history": int(np.count_nonzero(np.diff(split.histories.indptr) == 0)),
+        **{f"others left out ({reason})": count for reason, count in split.left_out.items()},
+        f"of {split.truth.nnz:,} interactions to find are with items that train does not have": unseen,
+        "are with items that the model does not know": lists.unknown_truth,
+    }

@@ -1,0 +1,82 @@
+"""How far to trust a mean, and a difference of two: resampling users.
+
+Users are drawn with an explicit generator; the columns of `values` are metrics, and NaN is a user who does not count.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]  # (users, metrics)
+_CHUNK = 2**24  # cells of weights at a time
+
+
+def means(values: Values) -> NDArray[np.float64]:
+    """The mean of what is not NaN in each column : (metrics,); NaN where nothing is."""
+    counted = ~np.isnan(values)
+    users = counted.sum(axis=0)
+    sums = np.where(counted, values, 0.0).sum(axis=0)
+    found = np.full(values.shape[1], np.nan)
+    np.divide(sums, users, out=found, where=users > 0)
+    return found
+
+
+def bootstrap(
+    values: Values, level: float, resamples: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Percentile intervals of the means : two of (metrics,), with the same resampled users for all columns."""
+    if not 0 < level < 1:
+        raise ValueError(f"the level of an interval must lie between 0 and 1, got {level!r}")
+    _check_resamples(resamples)
+    users = len(values)
+    counted = ~np.isnan(values)
+    both = np.concatenate([np.where(counted, values, 0.0), counted], axis=1)  # one product for sums and counts
+    found = np.full((resamples, values.shape[1]), np.nan)
+    step = max(1, _CHUNK // max(users, 1))
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        drawn = rng.integers(0, users, (count, users)) + np.arange(count)[:, None] * users
+        weights = np.bincount(drawn.ravel(), minlength=count * users).reshape(count, users)
+        sums, sizes = np.hsplit(weights.astype(np.float64) @ both, 2)
+        np.divide(sums, sizes, out=found[start : start + count], where=sizes > 0)
+    edges = (1 - level) / 2, (1 + level) / 2
+    low, high = np.full((2, values.shape[1]), np.nan)
+    known = counted.any(axis=0)
+    if known.any():
+        low[known], high[known] = np.nanquantile(found[:, known], edges, axis=0)
+    return low, high
+
+
+def _check_resamples(resamples: int) -> None:
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+
+
+def permutation_test(differences: Values, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Two-sided p-values of mean differences : (metrics,), by flipping the sign of users' differences at random.
+
+    p = (1 + flips at least as extreme)/(1 + resamples), so that it is never 0.
+    """
+    _check_resamples(resamples)
+    known = np.nan_to_num(differences)
+    users = len(known)
+    seen = np.abs(known.sum(axis=0))
+    extreme = np.zeros(known.shape[1], np.int64)
+    step = max(1, _CHUNK // max(users, 1))
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        signs = rng.integers(0, 2, (count, users), dtype=np.int8).astype(np.float64) * 2 - 1
+        extreme += (np.abs(signs @ known) >= seen * (1 - 1e-12)).sum(axis=0)
+    return np.asarray((1 + extreme) / (1 + resamples))
+
+
+def wilcoxon_test(differences: Values) -> NDArray[np.float64]:
+    """Two-sided p-values of Wilcoxon's signed-rank test : (metrics,); 1 where no user differs."""
+    from scipy.stats import wilcoxon
+
+    found = np.ones(differences.shape[1])
+    for column in range(differences.shape[1]):
+        different = differences[:, column]
+        different = different[~np.isnan(different) & (different != 0)]
+        if len(different):
+            found[column] = float(wilcoxon(different).pvalue)
+    return found

@@ -1,0 +1,130 @@
+"""The paper's tables: what is printed, what is run, and that the two are compared as they should be."""
+
+import numpy as np
+import pytest
+
+from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError
+from relae.baselines import GFCF
+from relae.data import datasets
+from relae.evaluation import evaluate
+from relae.models import RDLAE as Fitted
+from relae.reproduce import Cell, experiment
+from relae.reproduce._paper import REMARKS, TABLES, parameters, printed
+
+CLASSES = {"LAE": LAE, "EASE": EASE, "RLAE": RLAE, "DLAE": DLAE, "EDLAE": EDLAE, "RDLAE": RDLAE, "GF-CF": GFCF}
+TABLE_2 = ["recall_capped", "ndcg", "tail_recall_capped", "tail_ndcg", "unbiased_recall", "unbiased_ndcg"]
+
+
+@pytest.fixture
+def small(small_gowalla, monkeypatch):
+    monkeypatch.setenv("RELAE_DATA", str(small_gowalla))
+
+
+def every_table():
+    for table in TABLES:
+        sets = ("gowalla", "yelp2018", "amazon-book") + (("ml-20m", "netflix", "msd") if table == "table2" else ())
+        for dataset in sets:
+            yield table, dataset
+
+
+@pytest.mark.parametrize(("table", "dataset"), list(every_table()))
+def test_every_data_set_has_the_seven_models_with_parameters_and_printed_figures(table, dataset):
+    known = parameters(table, dataset)
+    assert set(known) == set(CLASSES)
+    assert set(known) <= set(printed(table, dataset))
+    assert {len(cells) for cells in printed(table, dataset).values()} == {12 if table == "table2" else 2}
+    for model, given in known.items():
+        if model != "GF-CF":
+            assert (given["dropout"] > 0) == (model in ("DLAE", "EDLAE", "RDLAE"))
+            assert {"E": 0.0, "R": given["xi"]}.get(model[0], 1.0) == given["xi"]
+
+
+def test_figures_read_at_random_in_the_paper():
+    assert printed("table2", "gowalla")["RDLAE"]["tail_ndcg@100"] == 0.1079
+    assert printed("table2", "ml-20m")["LAE"]["unbiased_recall@20"] == 0.2827
+    assert printed("table2", "msd")["EASE"]["recall_capped@100"] == 0.5074
+    assert printed("table3", "amazon-book")["RLAE"]["ndcg@20"] == 0.0615
+    assert printed("table3", "yelp2018")["HMLET"]["recall@20"] == 0.0675
+
+
+def test_remarks_are_about_printed_cells():
+    for table, dataset, model, metric in REMARKS:
+        assert metric in printed(table, dataset)[model]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("table", ["table2", "table3"])
+def test_cells_are_what_each_model_alone_scores_in_the_papers_mode(table):
+    job = experiment(table, "gowalla")
+    rows = {row.model: row for row in job.run()}
+    assert list(CLASSES) != list(rows)  # in the order of the fits
+    assert set(rows) == set(CLASSES)
+    metrics, ks = (TABLE_2, [20, 100]) if table == "table2" else (["recall", "ndcg"], [20])
+    for name, kind in CLASSES.items():
+        given = parameters(table, "gowalla")[name]
+        model = kind(**{key: value for key, value in given.items() if key in kind().get_params()})
+        expected = evaluate(model.fit(job.split.train), job.split, metrics, ks, mode="paper").means
+        assert {cell.metric: cell.ours for cell in rows[name].cells} == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.usefixtures("small")
+def test_models_with_the_same_penalty_share_one_fit(monkeypatch):
+    fits = []
+    monkeypatch.setattr(
+        Fitted, "fit", lambda self, *_, **__: fits.append((self.l2, self.dropout)) or real_fit(self, *_, **__)
+    )
+    rows = list(experiment("table2", "gowalla", ["ease", "rlae", "lae"]).run())
+    assert sorted(fits) == [(80.0, 0.0), (300.0, 0.0)]
+    assert {row.model for row in rows} == {"EASE", "RLAE", "LAE"}
+
+
+real_fit = Fitted.fit
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_done_is_not_run_again():
+    job = experiment("table2", "gowalla")
+    assert [row.model for row in job.run(done={"GF-CF", "LAE", "DLAE", "EDLAE", "RDLAE", "EASE"})] == ["RLAE"]
+    assert job.fits(done=CLASSES) == []
+
+
+@pytest.mark.usefixtures("small")
+def test_progress_ends_at_one_and_never_goes_back():
+    seen = []
+    job = experiment("table3", "gowalla", ["ease", "lae"])
+    for _ in job.run(progress=lambda stage, fraction: seen.append((stage, fraction))):
+        pass
+    overall = [fraction for stage, fraction in seen if stage == job.title]
+    assert overall == sorted(overall)
+    assert overall[-1] == 1.0
+
+
+def test_the_fourth_decimal_decides():
+    assert Cell("ndcg@20", 0.1539, 0.15394999).difference == 0
+    assert Cell("ndcg@20", 0.1539, 0.1539501).difference == 0.0001
+    assert Cell("ndcg@20", 0.1539, 0.1538499).difference == -0.0001
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("table1", "gowalla"), "table2 and table3"),
+        (("table3", "ml-20m"), "gowalla, yelp2018, amazon-book"),
+        (("table2", "gowalla", ["eaze"]), "did you mean EASE"),
+        (("table3", "gowalla", ["LightGCN"]), "LightGCN cannot be run here"),
+        (("table3", "yelp2018"), "relae datasets get yelp2018"),
+    ],
+)
+def test_bad_requests_say_what_there_is(arguments, said):
+    with pytest.raises(DataError, match=said):
+        experiment(*arguments)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_split_of_table_2_is_made_of_the_published_files_alone():
+    job = experiment("table2", "gowalla")
+    users = datasets.get("gowalla").load().n_users
+    assert job.split.train.n_users == users - 6000
+    assert len(job.split.users) == 3000
+    assert np.diff(job.split.truth.indptr).min() >= 1  # a fifth of nearly ten items or more
