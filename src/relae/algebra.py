@@ -47,18 +47,20 @@ def column_weights(penalty: Vector, inverse_diagonal: Vector, xi: float) -> Vect
     return np.maximum(penalty, (1.0 - check_xi(xi)) / inverse_diagonal)
 
 
-def xi_interval(penalty: Vector, inverse_diagonal: Vector) -> tuple[float, float]:
-    """The ξ between which B changes: below it is EASE's or EDLAE's ranking, above it is LAE's or DLAE's.
+def free_diagonal(penalty: Vector, inverse_diagonal: Vector) -> Vector:
+    """1 − Λ_j P_jj : (items,), the diagonal of B without constraints; item j is constrained while ξ is below it."""
+    return np.asarray(1.0 - penalty * inverse_diagonal)
 
-    1 − Λ_j P_jj is the diagonal of the unconstrained solution; item j is constrained while ξ is below it.
-    """
-    free_diagonal = 1.0 - penalty * inverse_diagonal
-    return float(np.clip(free_diagonal.min(), 0, 1)), float(np.clip(free_diagonal.max(), 0, 1))
+
+def xi_interval(penalty: Vector, inverse_diagonal: Vector) -> tuple[float, float]:
+    """The ξ between which B changes: below it is EASE's or EDLAE's ranking, above it is LAE's or DLAE's."""
+    diagonal = free_diagonal(penalty, inverse_diagonal)
+    return float(np.clip(diagonal.min(), 0, 1)), float(np.clip(diagonal.max(), 0, 1))
 
 
 def unconstrained_share(penalty: Vector, inverse_diagonal: Vector, xi: float) -> float:
     """Share of the items whose diagonal constraint is not active at ξ."""
-    return float(np.mean(1.0 - penalty * inverse_diagonal <= check_xi(xi)))
+    return float(np.mean(free_diagonal(penalty, inverse_diagonal) <= check_xi(xi)))
 
 
 def model_name(dropout: Any, xi: Any) -> str:

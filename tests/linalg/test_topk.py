@@ -77,3 +77,33 @@ def test_nothing_left_to_choose():
 def test_k_of_zero_gives_no_columns():
     columns, best = top_k(np.ones((2, 3)), 0)
     assert columns.shape == best.shape == (2, 0)
+
+
+@given(problems(), st.randoms(use_true_random=False))
+def test_hints_change_nothing(problem, random):
+    values, k, scale, skip = problem
+    stored = None if skip is None else sp.csr_array(skip)
+    expected = top_k(values, k, scale, stored)
+    hints = np.full((len(values), k), -1)
+    for row in range(len(values)):  # any k columns that may be chosen, in any order; too few are no hint
+        able = [c for c in range(values.shape[1]) if skip is None or not skip[row, c]]
+        chosen = random.sample(able, k) if len(able) >= k else able
+        hints[row, : len(chosen)] = chosen
+    found = top_k(values, k, scale, stored, hints)
+    assert found[0].tolist() == expected[0].tolist()
+    assert found[1].tolist() == expected[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_best_of_another_scale_are_good_hints(dtype):
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal((20, 1000)).round(2).astype(dtype)
+    skip = sp.csr_array(rng.random(values.shape) < 0.05)
+    hints = None
+    for spread in (0.0, 0.1, 0.5, 2.0, -1.0):
+        scale = (1 + spread * rng.random(1000)).astype(dtype)
+        expected = top_k(values, 50, scale, skip)
+        found = top_k(values, 50, scale, skip, hints)
+        assert np.array_equal(found[0], expected[0])
+        assert np.array_equal(found[1], expected[1])
+        hints = found[0]

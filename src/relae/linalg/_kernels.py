@@ -138,28 +138,60 @@ def _sink(scores, ids, size, score, index):
     scores[at], ids[at] = score, index
 
 
+_BLOCK = 32  # columns that are compared with the bar at once
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _any_above(values, scale, bar):
+    """Whether any of a block's values exceeds the bar; a loop of fixed length without branches becomes vector code."""
+    above = np.int32(0)
+    for j in range(_BLOCK):
+        above = np.int32(above + np.int32(values[j] * scale[j] > bar))
+    return above > 0
+
+
+@njit(cache=True, nogil=True)
+def _least(row, scale, hints, lowest):
+    """A value that at least len(hints) columns exceed, all of them different: what is no more is not among the best.
+
+    lowest (−inf, in the type of the values) if the hints do not tell.
+    """
+    least = -lowest
+    for index in hints:
+        if index < 0:
+            return lowest
+        score = row[index] * scale[index]
+        if not score > lowest:  # NaN as well
+            return lowest
+        least = min(least, score)
+    return np.nextafter(least, lowest) if len(hints) else lowest
+
+
 @njit(parallel=True, cache=True, nogil=True)
-def top_k(values, scale, skip_indptr, skip_indices, ids, scores):
+def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
     """Best k of values[r] * scale for every row, without the skipped columns; −1 and −inf where there are fewer.
 
     A heap of the k best, whose root is the worst: smaller, or equal with a larger index. NaN and −inf never enter.
+    hints (rows, k) are columns that may be recommended and are probably among the best, or (rows, 0).
     """
     rows, n = values.shape
     k = ids.shape[1]
     for r in prange(rows):
         row_ids, row_scores, row = ids[r], scores[r], values[r]
         size = 0
-        bar = -np.inf
-        start = 0
+        row_scores[0] = -np.inf
+        bar = _least(row, scale, hints[r], row_scores[0])
         skip, skips = skip_indptr[r], skip_indptr[r + 1]
-        while start < n:
-            stop = n
-            if skip < skips:
-                stop = skip_indices[skip]
-                skip += 1
-            for j in range(start, stop):
+        for low in range(0, n, _BLOCK):
+            if low + _BLOCK <= n and not _any_above(row[low : low + _BLOCK], scale[low : low + _BLOCK], bar):
+                continue
+            for j in range(low, min(low + _BLOCK, n)):
                 score = row[j] * scale[j]
                 if score > bar:
+                    while skip < skips and skip_indices[skip] < j:
+                        skip += 1
+                    if skip < skips and skip_indices[skip] == j:
+                        continue
                     if size == k:
                         _sink(row_scores, row_ids, k, score, j)
                         bar = row_scores[0]
@@ -175,7 +207,6 @@ def top_k(values, scale, skip_indptr, skip_indices, ids, scores):
                         row_scores[at], row_ids[at] = score, j
                         if size == k:
                             bar = row_scores[0]
-            start = stop + 1
         for last in range(size - 1, 0, -1):  # heap sort: the worst goes to the end
             score, index = row_scores[last], row_ids[last]
             row_scores[last], row_ids[last] = row_scores[0], row_ids[0]

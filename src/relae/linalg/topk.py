@@ -7,12 +7,19 @@ from relae.linalg.sparse import Csr, Dense, Vector, run
 
 
 def top_k(
-    values: Dense, k: int, scale: Vector | None = None, skip: Csr | None = None
+    values: Dense,
+    k: int,
+    scale: Vector | None = None,
+    skip: Csr | None = None,
+    hints: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], Dense]:
     """Columns and values of the k largest entries of each row of values · scale, largest first.
 
     Ties go to the lower column. NaN and −inf are never chosen, nor are the stored entries of `skip` (same shape as
     `values`, sorted indices). Where fewer than k are left, the column is −1 and the value −inf.
+
+    hints : (rows, k), k different columns of each row that may be chosen, such as the best of another scale. The nearer
+    they are to the best of this one, the less has to be sorted; the result is the same.
     """
     rows, n = values.shape
     scale = np.ones(n, values.dtype) if scale is None else np.ascontiguousarray(scale, values.dtype)
@@ -23,5 +30,6 @@ def top_k(
     columns = np.empty((rows, k), np.int64)
     best = np.empty((rows, k), values.dtype)
     if k > 0:
-        run("top_k", values, scale, skip_indptr, skip_indices, columns, best)
+        hints = np.empty((rows, 0), np.int64) if hints is None else np.ascontiguousarray(hints, np.int64)
+        run("top_k", values, scale, skip_indptr, skip_indices, hints, columns, best)
     return columns, best

@@ -116,6 +116,12 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_fitted()
         return algebra.xi_interval(self.penalty_, self.inverse_diagonal_)
 
+    @property
+    def free_diagonal_(self) -> NDArray[np.float64]:
+        """The diagonal of B without a constraint : (items,); an item is constrained while ξ is below its own."""
+        self._check_fitted()
+        return algebra.free_diagonal(self.penalty_, self.inverse_diagonal_)
+
     def weights(self) -> Dense:
         """Return the dense B : (items, items), where it fits into memory."""
         self._check_fitted()

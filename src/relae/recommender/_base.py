@@ -153,12 +153,13 @@ class HistoryRecommender(Estimator, ABC):
             batch = given.matrix[start:stop]
             projected = self._project(batch)
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
+            best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
             for scale, (ids, scores) in zip(scales, results, strict=True):
                 if exclude_seen:
-                    best = rank(projected, k, scale=scale, seen=batch, barred=barred)
+                    best = rank(projected, k, scale=scale, seen=batch, barred=barred, hints=best[0])
                 else:
                     scaled = projected if scale is None else projected * scale
-                    best = rank(self._with_history(scaled, batch), k, barred=barred)
+                    best = rank(self._with_history(scaled, batch), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
                 ids[start + empty] = popular
                 scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
