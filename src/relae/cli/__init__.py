@@ -6,6 +6,21 @@ from typing import Annotated
 import typer
 
 from relae.cli import _datasets
+from relae.cli._options import (
+    DataArgument,
+    ItemOption,
+    MinItemOption,
+    MinRatingOption,
+    MinUserOption,
+    RatingOption,
+    SeedOption,
+    ShareOption,
+    SplitOption,
+    TimestampOption,
+    TitlesOption,
+    UserOption,
+    WeightOption,
+)
 
 app = typer.Typer(
     name="relae",
@@ -63,6 +78,46 @@ def reproduce(
         raise typer.Exit(1)
 
 
+@app.command()
+def tune(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option(help="The folder of the run; an unfinished run in it goes on.")],
+    user: UserOption = "user",
+    item: ItemOption = "item",
+    rating: RatingOption = None,
+    min_rating: MinRatingOption = None,
+    weight: WeightOption = None,
+    timestamp: TimestampOption = None,
+    titles: TitlesOption = None,
+    min_user_count: MinUserOption = 0,
+    min_item_count: MinItemOption = 0,
+    split: SplitOption = "auto",
+    share: ShareOption = 0.1,
+    seed: SeedOption = 0,
+    search: Annotated[
+        str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them).")
+    ] = "auto",
+    budget: Annotated[int, typer.Option(help="Inversions of the search auto.")] = 16,
+    objective: Annotated[str, typer.Option(help="What to maximize: a metric and a cut-off.")] = "ndcg@100",
+    keep: Annotated[
+        str | None, typer.Option(help="A metric to keep meanwhile, such as ndcg@100 with --objective tail_recall@100.")
+    ] = None,
+    loss: Annotated[float, typer.Option(help="The share of the best value of --keep that may be lost.")] = 0.01,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Minutes after which no further inversion is started.")
+    ] = None,
+    solver: Annotated[str, typer.Option(help="auto, primal or dual.")] = "auto",
+    test: Annotated[bool, typer.Option(help="Judge the chosen model, EASE and popularity by the test users.")] = True,
+) -> None:
+    """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail."""
+    from relae.cli import _tune
+    from relae.cli._data import Columns
+
+    columns = Columns(user, item, rating, min_rating, weight, timestamp, titles, min_user_count, min_item_count)
+    request = _tune.Request(data, columns, split, share, seed, search, budget, objective, keep, loss, solver)
+    _tune.run(request, out, None if time_budget is None else 60 * time_budget, test)
+
+
 app.add_typer(_datasets.app, name="datasets")
 
 
@@ -74,7 +129,7 @@ def main() -> None:
 
     try:
         app()
-    except RelaeError as error:
+    except (RelaeError, ValueError) as error:  # a value that cannot be, such as --loss 2
         print(f"relae: {error}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

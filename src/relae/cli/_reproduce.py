@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
 from relae.errors import DataError
 from relae.evaluation import Grid
@@ -95,10 +95,6 @@ class _Saved:
     def __init__(self, job: Experiment, folder: Path, tolerance: float) -> None:
         self.job, self.tolerance = job, tolerance
         self.paths = [folder / f"{job.table}-{job.dataset}.{kind}" for kind in ("json", "csv", "md")]
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"the folder {folder} for results cannot be made: {error.strerror}") from error
 
     def read(self, errors: Console) -> dict[str, Row]:
         """Return the rows of an earlier run on the same data with the same version, by model."""
@@ -130,16 +126,7 @@ class _Saved:
             self._markdown(ordered),
         )
         for path, text in zip(self.paths, texts, strict=True):
-            part = path.with_name(f".{path.name}.part")
-            try:
-                with part.open("w", encoding="utf-8", newline="") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-                part.replace(path)
-            except OSError as error:
-                part.unlink(missing_ok=True)
-                raise DataError(f"{path} cannot be written: {error.strerror}; what was there is kept") from error
+            write_text(path, text)
 
     def _csv(self, rows: list[Row]) -> str:
         text = io.StringIO()

@@ -35,6 +35,8 @@ class Split:
         Users who could not be judged by, counted by reason.
     truth_order : (stored entries of truth,), optional
         The items of each user's truth in the order of a file; see `Scorer`.
+    new_users : bool
+        Whether the users to judge by are others than those of train.
     """
 
     train: Interactions
@@ -44,6 +46,7 @@ class Split:
     protocol: str
     left_out: Mapping[str, int] = field(default_factory=dict)
     truth_order: NDArray[np.integer] | None = None
+    new_users: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "histories", canonical_matrix(self.histories))
@@ -70,6 +73,22 @@ class Split:
     def item_counts(self) -> NDArray[np.int64]:
         """Users per item in the training data : (items,)."""
         return np.bincount(self.train.matrix.indices, minlength=self.train.n_items)
+
+    def everything(self) -> Interactions:
+        """Return train and all that is known of the users to judge by, for a last fit once all is decided."""
+        if self.new_users:
+            matrix = sp.vstack([self.train.matrix, self.histories + self.truth], format="csr")
+            ids = [*self.train.users.values.tolist(), *self.users.values.tolist()]
+            users = Ids(ids) if len(set(ids)) == len(ids) else None  # users by number are others in train and truth
+        else:
+            rows = self.train.users.positions(self.users.values)
+            places = sp.csr_array(
+                (np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), shape=(self.train.n_users, len(rows))
+            )
+            matrix, users = self.train.matrix + places @ self.truth, self.train.users
+        whole = Interactions(matrix, users, self.train.items)
+        whole.titles = self.train.titles
+        return whole
 
     def __repr__(self) -> str:
         return (
@@ -100,7 +119,8 @@ def hold_out_users(
     kept = np.ones(data.n_users, bool)
     kept[held] = False
     users = Ids(data.users.values[held])
-    return Split(data.select_users(kept), users, _cells(rows, ~is_truth), _cells(rows, is_truth), "held-out users")
+    parts = _cells(rows, ~is_truth), _cells(rows, is_truth)
+    return Split(data.select_users(kept), users, *parts, "held-out users", new_users=True)
 
 
 def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.random.Generator) -> Split:
@@ -218,6 +238,7 @@ def given_split(
         hidden,
         protocol or ("given files, users of train" if histories is None else "given files, other users"),
         _counted(left_out),
+        new_users=histories is not None,
     )
 
 
@@ -340,6 +361,7 @@ def _of_lists(train: Lists, truth: Lists, histories: Lists | None, protocol: str
         found,
         protocol or ("given lists, users of train" if histories is None else "given lists, other users"),
         truth_order=_in_order(truth, found),
+        new_users=histories is not None,
     )
 
 

@@ -1,0 +1,32 @@
+"""The same list for everybody: what most users have."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from relae.data import Interactions
+from relae.linalg import Csr, Dense
+from relae.recommender import HistoryRecommender
+from relae.solvers import Progress
+
+
+class Popularity(HistoryRecommender):
+    """Recommend the items with the most users, without those that a user has: what every other model has to beat."""
+
+    def __init__(self) -> None:
+        pass
+
+    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+        """Count the users of each item."""
+        self._remember(self._interactions(data))
+        return self
+
+    def _project(self, batch: Csr) -> Dense:
+        return np.repeat(self.item_counts_[None].astype(self._dtype), batch.shape[0], axis=0)
+
+    def _users_at_once(self) -> int:
+        return int(24e6 / (self._dtype.itemsize * len(self.items_)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(np.float64)  # counts beyond 2²⁴ would tie in float32

@@ -1,0 +1,81 @@
+"""Trials on disk, a line each: a kill at any moment loses at most the trial under way."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from relae.errors import DataError
+from relae.tuning._result import Trial
+
+
+class Journal:
+    """A file whose first line says what is searched, and every other one is a finished trial.
+
+    A line counts when its newline is there; a line that was cut off is removed before the next one is written.
+
+    Parameters
+    ----------
+    path
+        The file; made if it is not there.
+    purpose
+        What is searched: data, split, metrics. A journal of another purpose is an error.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], purpose: Mapping[str, Any]) -> None:
+        self.path, self.purpose = Path(path), json.loads(json.dumps(purpose))
+        self.trials: list[Trial] = []
+        whole = 0  # bytes of complete lines
+        if self.path.exists():
+            content = self.path.read_bytes()
+            whole = content.rfind(b"\n") + 1
+            self._read(content[:whole].decode("utf-8"))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("r+b" if self.path.exists() else "w+b")
+            self._file.truncate(whole)
+            self._file.seek(whole)
+            if whole == 0:
+                self._write(json.dumps(self.purpose))
+        except OSError as error:
+            raise DataError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+
+    def _read(self, text: str) -> None:
+        lines = text.splitlines()
+        try:
+            purpose = json.loads(lines[0]) if lines else self.purpose
+            self.trials = [Trial.from_json(line) for line in lines[1:]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{self.path} is no journal of a search ({error}): name another folder") from error
+        if purpose != self.purpose:
+            different = sorted(key for key in {*purpose, *self.purpose} if purpose.get(key) != self.purpose.get(key))
+            raise DataError(
+                f"{self.path} is the journal of another search, which differs in {', '.join(different)}: "
+                "name another folder, or remove it"
+            )
+
+    def append(self, trial: Trial) -> None:
+        """Write a trial and see it safe on disk."""
+        try:
+            self._write(trial.to_json())
+        except OSError as error:
+            raise DataError(
+                f"the journal {self.path} cannot be written: {error.strerror}; its {len(self.trials)} trials are kept"
+            ) from error
+        self.trials.append(trial)
+
+    def _write(self, line: str) -> None:
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,234 @@
+"""Which (l2, dropout) to try next, from what was seen so far: the same trials always lead to the same next one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from relae.tuning._result import FAMILY, Constraint, Trial
+
+Array = NDArray[np.float64]
+Setting = tuple[float, float]  # l2, dropout
+
+
+class Search(Protocol):
+    """A plan of trials."""
+
+    @property
+    def size(self) -> int:
+        """How many trials it will make."""
+        ...
+
+    def xis(self, free_diagonal: Array) -> list[float]:
+        """Return the ξ to evaluate, given the diagonal of the unconstrained solution : (items,)."""
+        ...
+
+    def next(self, trials: Sequence[Trial]) -> Setting | None:
+        """Return the next l2 and dropout; None when it is done."""
+        ...
+
+
+@dataclass(frozen=True)
+class GridSearch:
+    """All pairs of some l2 and dropouts, each with the same ξ: the paper's search."""
+
+    l2s: Sequence[float]
+    dropouts: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(10))
+    xi_values: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(11))
+
+    @property
+    def size(self) -> int:
+        """Return the number of pairs."""
+        return len(self.l2s) * len(self.dropouts)
+
+    def xis(self, free_diagonal: Array) -> list[float]:
+        """Return the same ξ for every pair."""
+        return list(self.xi_values)
+
+    def next(self, trials: Sequence[Trial]) -> Setting | None:
+        """Return the first pair that has not been tried."""
+        done = {(trial.l2, trial.dropout) for trial in trials}
+        pairs = ((float(l2), float(dropout)) for dropout in self.dropouts for l2 in self.l2s)
+        return next((pair for pair in pairs if pair not in done), None)
+
+
+# --- auto --------------------------------------------------------------------------------------------------------
+
+# Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
+_START: tuple[Setting, ...] = ((0.0, 0.0), (0.0, 0.5), (2.5, 0.2), (-2.5, 0.4), (4.0, 0.0))
+_OCTAVES = np.arange(-7.0, 9.01, 0.25)
+_DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2)
+_LENGTHS = [(octaves, share) for octaves in (1.5, 2.5, 4.0, 6.0) for share in (0.2, 0.35, 0.6, 1.0)]
+_NOISE = 1e-3  # of the surface's spread: means over users are not quite smooth
+_WEIGHT = 0.25  # of models other than the best of all
+
+
+@dataclass(frozen=True)
+class Auto:
+    """A budget of inversions, spent where the six models together can expect to gain most.
+
+    The best value over ξ is a smooth function of log l2 and dropout, and so are those at ξ = 0 and ξ = 1. Each is
+    modelled by a Gaussian process with the same kernel; the next trial has the largest expected improvement, summed
+    over the models, and the last few go where the best of all is expected.
+
+    Parameters
+    ----------
+    scale : float
+        An l2 of the right order of magnitude, such as `suggested_l2`.
+    budget : int
+        Inversions.
+    objective : str
+        What to maximize.
+    constraint : Constraint, optional
+        What to keep.
+    """
+
+    scale: float
+    objective: str
+    budget: int = 16
+    constraint: Constraint | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.budget, bool) or not isinstance(self.budget, (int, np.integer)) or self.budget < 1:
+            raise ValueError(f"the budget must be a whole number of inversions, at least 1, got {self.budget!r}")
+
+    @property
+    def size(self) -> int:
+        """Return the budget."""
+        return self.budget
+
+    def xis(self, free_diagonal: Array) -> list[float]:
+        """Return 0, 1, and values between which the same share of constraints is removed each time."""
+        inner = np.concatenate(
+            [
+                np.quantile(free_diagonal, np.linspace(0.05, 0.95, 10)),
+                np.linspace(free_diagonal.min(), free_diagonal.max(), 7)[1:-1],
+            ]
+        )
+        return sorted({0.0, 1.0, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
+
+    def next(self, trials: Sequence[Trial]) -> Setting | None:
+        """Return the next pair to try."""
+        if len(trials) >= self.budget:
+            return None
+        done = {(trial.l2, trial.dropout) for trial in trials}
+        start = [self._setting(*place) for place in _START]
+        for setting in start:
+            if setting not in done and len(trials) < min(len(_START), max(2, self.budget - 2)):
+                return setting
+        places = self._candidates(trials)
+        free = [at for at, place in enumerate(places) if self._setting(*place) not in done]
+        values = self._promise(trials, places[free])
+        return self._setting(*places[free][int(np.argmax(values))])
+
+    def _setting(self, octaves: float, dropout: float) -> Setting:
+        """Return l2 with three digits, and dropout."""
+        return float(f"{self.scale * 2.0 ** float(octaves):.3g}"), round(float(dropout), 4)
+
+    def _candidates(self, trials: Sequence[Trial]) -> Array:
+        """Return octaves and dropouts to choose from : (candidates, 2), with room around the best so far."""
+        best = max(trials, key=lambda trial: _best(trial, self.objective, None))
+        octave = np.log2(best.l2 / self.scale)
+        low, high = min(-5.0, octave - 3), max(7.0, octave + 3)
+        octaves = [a for a in _OCTAVES if low <= a <= high]
+        return np.array([(a, b) for a in octaves for b in _DROPOUTS])
+
+    def _promise(self, trials: Sequence[Trial], places: Array) -> Array:
+        """Return what a trial at each place promises : (places,)."""
+        seen = np.array([(np.log2(trial.l2 / self.scale), trial.dropout) for trial in trials])
+        if self.constraint is None:
+            return self._gain(trials, seen, places, self.objective)
+        if 2 * len(trials) < self.budget:  # what there is to keep comes first
+            return self._gain(trials, seen, places, self.constraint.metric)
+        return self._allowed_gain(self.constraint, trials, seen, places)
+
+    def _gain(self, trials: Sequence[Trial], seen: Array, places: Array, name: str) -> Array:
+        """The improvement of all models together; near the end, the value of the best."""
+        surfaces = {
+            surface: np.array([_best(trial, name, xi) for trial in trials])
+            for surface, xi in (("best", None), ("zero", 0.0), ("one", 1.0))
+        }
+        means, spread = _predict(seen, surfaces, places)
+        if self.budget - len(trials) <= max(1, self.budget // 5):
+            return means["best"]
+        total = _improvement(means["best"], spread["best"], surfaces["best"].max())
+        plain = places[:, 1] == 0
+        for model, (_, dropout, xi) in FAMILY.items():
+            surface = {None: "best", 0.0: "zero", 1.0: "one"}[xi]
+            own = seen[:, 1] == 0 if dropout == 0.0 else np.ones(len(seen), bool)
+            if model != "RDLAE" and own.any():
+                gain = _improvement(means[surface], spread[surface], surfaces[surface][own].max())
+                total = total + _WEIGHT * np.where(plain | (dropout is None), gain, 0.0)
+        return total
+
+    def _allowed_gain(self, kept: Constraint, trials: Sequence[Trial], seen: Array, places: Array) -> Array:
+        """The improvement of the objective, times the probability that the constraint is kept."""
+        most = max(point[kept.metric] for trial in trials for point in trial.points)
+        objective, allowed = [], []
+        for trial in trials:
+            able = [point for point in trial.points if kept.allows(point, most)]
+            nearest = max(trial.points, key=lambda point: point[kept.metric])
+            objective.append(max(point[self.objective] for point in able) if able else nearest[self.objective])
+            allowed.append(bool(able))
+        surfaces = {
+            "objective": _finite(np.array(objective)),
+            "kept": np.array([_best(trial, kept.metric, None) for trial in trials]),
+        }
+        means, spread = _predict(seen, surfaces, places)
+        z = (means["kept"] - (1 - kept.loss) * most) / np.maximum(spread["kept"], 1e-15)
+        return np.asarray(
+            _improvement(means["objective"], spread["objective"], surfaces["objective"][allowed].max()) * ndtr(z)
+        )
+
+
+def _best(trial: Trial, name: str, xi: float | None) -> float:
+    """The best value of a metric over all ξ of a trial, or at one."""
+    values = _finite(np.array([point[name] for point in trial.points if xi in (None, point.xi)]))
+    return float(values.max())
+
+
+def _finite(values: Array) -> Array:
+    """What is not a number counts as the least of the others, or as 0."""
+    known = values[np.isfinite(values)]
+    return np.where(np.isfinite(values), values, known.min() if len(known) else 0.0)
+
+
+def _predict(seen: Array, surfaces: dict[str, Array], places: Array) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Mean and spread of each surface at new places, by a Gaussian process with a Matérn kernel.
+
+    The lengths are those under which the surfaces are likeliest, out of a few; all surfaces share them.
+    """
+    scaled = {name: (values - values.mean()) / max(float(values.std()), 1e-12) for name, values in surfaces.items()}
+    targets = np.column_stack(list(scaled.values()))
+    likeliest, lower, lengths_found = -np.inf, np.eye(len(seen)), _LENGTHS[0]
+    for lengths in _LENGTHS:
+        kernel = _matern(seen, seen, lengths) + _NOISE * np.eye(len(seen))
+        root = np.asarray(np.linalg.cholesky(kernel), np.float64)
+        solved = np.linalg.solve(root, targets)
+        likelihood = -0.5 * float((solved**2).sum()) - targets.shape[1] * float(np.log(np.diag(root)).sum())
+        if likelihood > likeliest:
+            likeliest, lower, lengths_found = likelihood, root, lengths
+    across = np.linalg.solve(lower, _matern(seen, places, lengths_found))
+    mean = across.T @ np.linalg.solve(lower, targets)
+    spread = np.sqrt(np.maximum(1.0 - (across**2).sum(axis=0), 1e-12))
+    means, spreads = {}, {}
+    for column, (name, values) in enumerate(surfaces.items()):
+        means[name] = values.mean() + mean[:, column] * float(values.std())
+        spreads[name] = spread * float(values.std())
+    return means, spreads
+
+
+def _matern(a: Array, b: Array, lengths: tuple[float, ...]) -> Array:
+    """Matérn 5/2 : (len a, len b)."""
+    distance = np.sqrt(5.0 * ((((a[:, None] - b[None]) / np.array(lengths)) ** 2).sum(axis=-1)))
+    return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
+
+
+def _improvement(mean: Array, spread: Array, best: float) -> Array:
+    """Expected improvement over the best."""
+    z = (mean - best) / np.maximum(spread, 1e-15)
+    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
+    return np.asarray((mean - best) * ndtr(z) + spread * density)

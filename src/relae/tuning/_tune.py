@@ -1,0 +1,152 @@
+"""The loop: fit, project the validation users once, rank for every ξ, write it down, forget the inverse."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+import numpy as np
+
+from relae.errors import DataError
+from relae.evaluation import DEFAULT_METRICS, Split, evaluate
+from relae.models import RDLAE, suggested_l2
+from relae.solvers import Progress
+from relae.tuning._journal import Journal
+from relae.tuning._result import Constraint, Point, Trial, Tuning
+from relae.tuning._search import Auto, GridSearch, Search
+
+
+def tune(
+    split: Split,
+    search: str | Search = "auto",
+    *,
+    objective: str = "ndcg@100",
+    budget: int = 16,
+    constraint: Constraint | None = None,
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    solver: str = "auto",
+    dtype: str = "float32",
+    journal: Journal | None = None,
+    time_budget: float | None = None,
+    progress: Progress | None = None,
+    on_trial: Callable[[Trial, "Tuning"], None] | None = None,
+) -> Tuning:
+    """Search l2, dropout and ξ on the users of a split; one run tunes all six models.
+
+    Parameters
+    ----------
+    split
+        Its train is fitted to, its users are judged by: validation users, not those of the last test.
+    search
+        "auto" (a budget of inversions, spent where most is to be gained), "grid" (the paper's: 11 l2 around the
+        suggested one, dropout 0 to 0.9, ξ 0 to 1), or a search of your own.
+    objective
+        What to maximize: a metric and a cut-off.
+    budget
+        Inversions of "auto".
+    constraint
+        What to keep meanwhile, such as `Constraint("ndcg@100", loss=0.01)` with the objective "tail_recall@100".
+    metrics
+        What else to evaluate at every point, at the same cut-off.
+    solver, dtype
+        As of the models.
+    journal
+        Where trials are written as they finish, and read from: a search that was stopped goes on.
+    time_budget
+        Seconds after which no further trial is started, counting those of the journal.
+    progress
+        Called with the name of a stage and the fraction of it that is done.
+    on_trial
+        Called with each new trial and the result so far.
+
+    Memory stays that of one fit: an inverse is dropped before the next one is made.
+    """
+    names, ks = _asked(objective, constraint, metrics, split.train.n_items)
+    plan = _planned(search, split, objective, budget, constraint)
+    trials = [] if journal is None else list(journal.trials)
+    result = Tuning(objective, constraint, trials)
+    while (setting := plan.next(trials)) is not None:
+        spent = [trial.fit_seconds + trial.evaluate_seconds for trial in trials]
+        if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
+            return Tuning(objective, constraint, trials, complete=False)
+        trial = _trial(split, setting, plan, names, ks, solver, dtype, _counted(progress, len(trials), plan.size))
+        trials.append(trial)
+        if journal is not None:
+            journal.append(trial)
+        result = Tuning(objective, constraint, trials)
+        if on_trial is not None:
+            on_trial(trial, result)
+    return result
+
+
+def _trial(
+    split: Split,
+    setting: tuple[float, float],
+    plan: Search,
+    names: Sequence[str],
+    ks: Sequence[int],
+    solver: str,
+    dtype: str,
+    progress: Progress | None,
+) -> Trial:
+    """Fit once, and evaluate every ξ."""
+    l2, dropout = setting
+    started = perf_counter()
+    model = RDLAE(l2, dropout, solver=solver, dtype=dtype).fit(split.train, progress=progress)
+    fitted = perf_counter()
+    found = evaluate(model, split, names, ks, xis=plan.xis(model.free_diagonal_), progress=progress)
+    points = tuple(Point(l2, dropout, float(result.xi or 0.0), _rounded(result.means)) for result in found)
+    return Trial(
+        l2,
+        dropout,
+        points,
+        model.xi_interval_,
+        model.residual_,
+        model.plan_.solver,
+        round(fitted - started, 3),
+        round(perf_counter() - fitted, 3),
+    )
+
+
+def _rounded(means: dict[str, float]) -> dict[str, float]:
+    """As they are written to a journal, so that a search that goes on sees what it saw before."""
+    return {name: round(value, 9) for name, value in means.items()}
+
+
+def _asked(
+    objective: str, constraint: Constraint | None, metrics: Sequence[str], n_items: int
+) -> tuple[list[str], list[int]]:
+    """Return the metrics and cut-offs to evaluate."""
+    wanted = [objective, *([constraint.metric] if constraint else [])]
+    ks: set[int] = set()
+    for name in wanted:
+        metric, at, k = name.partition("@")
+        if not metric or at != "@" or not k.isdigit():
+            raise ValueError(f"an objective is a metric and a cut-off, such as 'ndcg@100', got {name!r}")
+        if int(k) > n_items:
+            raise DataError(f"{name} needs more items than the {n_items:,} there are: choose a smaller cut-off")
+        ks.add(int(k))
+    return list(dict.fromkeys([*(name.partition("@")[0] for name in wanted), *metrics])), sorted(ks)
+
+
+def _planned(search: str | Search, split: Split, objective: str, budget: int, constraint: Constraint | None) -> Search:
+    if not isinstance(search, str):
+        return search
+    scale = suggested_l2(split.train.matrix)
+    if search == "auto":
+        return Auto(scale, objective, budget, constraint)
+    if search == "grid":
+        return GridSearch([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
+    raise ValueError(f"search must be 'auto', 'grid' or a search of your own, got {search!r}")
+
+
+def _counted(progress: Progress | None, done: int, size: int) -> Progress | None:
+    """Report the stages of one trial, and with them how much of all is done: nearly all of a fit is its inverse."""
+    if progress is None:
+        return None
+
+    def report(stage: str, fraction: float) -> None:
+        progress(stage, fraction)
+        low, high = (0.8, 1.0) if stage == "evaluate" else (0.0, 0.8)
+        if stage in ("evaluate", "inverse"):
+            progress("search", (done + low + (high - low) * fraction) / size)
+
+    return report

@@ -1,0 +1,130 @@
+"""Where to look next: on surfaces whose best point is known."""
+
+import numpy as np
+import pytest
+
+from relae.tuning import Auto, Constraint, GridSearch, Point, Trial
+
+NAME = "ndcg@100"
+
+
+def trial(setting, metrics_of):
+    l2, dropout = setting
+    points = tuple(Point(l2, dropout, xi, metrics_of(l2, dropout, xi)) for xi in (0.0, 0.25, 0.5, 1.0))
+    return Trial(l2, dropout, points, (0.0, 0.6), 1e-6, "primal", 1.0, 0.1)
+
+
+def run(search, metrics_of):
+    trials = []
+    while (setting := search.next(trials)) is not None:
+        trials.append(trial(setting, metrics_of))
+    return trials
+
+
+def hill(l2, dropout, xi, *, best_octave, best_dropout, best_xi=0.25, width=3.0):
+    """A smooth hill of height 0.4 over log l2 and dropout, flat as real ones are."""
+    off = ((np.log2(l2 / 100) - best_octave) / width) ** 2 + ((dropout - best_dropout) / 0.5) ** 2
+    return {NAME: 0.4 / (1 + 0.3 * off) * (1 - 0.05 * abs(xi - best_xi))}
+
+
+@pytest.mark.parametrize("best_octave", [-4.0, -1.3, 0.0, 2.2, 5.5])
+@pytest.mark.parametrize("best_dropout", [0.0, 0.33, 0.6])
+def test_sixteen_inversions_find_the_top_of_any_hill(best_octave, best_dropout):
+    def surface(l2, dropout, xi):
+        return hill(l2, dropout, xi, best_octave=best_octave, best_dropout=best_dropout)
+
+    trials = run(Auto(100.0, NAME), surface)
+    assert len(trials) == 16
+    assert max(point[NAME] for found in trials for point in found.points) >= 0.998 * 0.4
+
+
+@pytest.mark.parametrize(
+    ("best_octave", "best_dropout", "width"), [(6.5, 0.1, 1.5), (5.5, 0.85, 3.0), (-5.0, 0.85, 2.0)]
+)
+def test_hills_in_the_corners(best_octave, best_dropout, width):
+    def surface(l2, dropout, xi):
+        return hill(l2, dropout, xi, best_octave=best_octave, best_dropout=best_dropout, width=width)
+
+    trials = run(Auto(100.0, NAME), surface)
+    assert max(point[NAME] for found in trials for point in found.points) >= 0.995 * 0.4
+
+
+def test_noise_of_the_size_of_real_ones_does_no_harm():
+    rng = np.random.default_rng(0)
+    noise = {}
+
+    def surface(l2, dropout, xi):
+        clean = hill(l2, dropout, xi, best_octave=1.0, best_dropout=0.3)[NAME]
+        return {NAME: clean + noise.setdefault((l2, dropout, xi), 2e-4 * rng.standard_normal())}
+
+    trials = run(Auto(100.0, NAME), surface)
+    assert max(point[NAME] for found in trials for point in found.points) >= 0.997 * 0.4
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 6, 16, 40])
+def test_the_budget_is_kept_and_nothing_is_tried_twice(budget):
+    trials = run(Auto(37.0, NAME, budget), lambda *place: hill(*place, best_octave=0.0, best_dropout=0.2))
+    settings = [(found.l2, found.dropout) for found in trials]
+    assert len(settings) == len(set(settings)) == budget
+    assert all(l2 > 0 and 0 <= dropout < 1 for l2, dropout in settings)
+
+
+def test_every_model_of_the_family_is_looked_at():
+    trials = run(Auto(100.0, NAME), lambda *place: hill(*place, best_octave=0.0, best_dropout=0.4))
+    assert sum(found.dropout == 0 for found in trials) >= 3
+    assert sum(found.dropout > 0 for found in trials) >= 5
+
+
+def test_the_same_trials_lead_to_the_same_next_one():
+    surface = lambda *place: hill(*place, best_octave=1.0, best_dropout=0.2)  # noqa: E731
+    one, other = run(Auto(100.0, NAME), surface), run(Auto(100.0, NAME), surface)
+    assert one == other
+    for count in range(16):
+        assert Auto(100.0, NAME).next(one[:count]) == (one[count].l2, one[count].dropout)
+
+
+def test_a_constraint_is_searched_for():
+    """The objective grows where the kept metric falls: the best allowed point lies on the edge."""
+
+    def surface(l2, dropout, xi):
+        kept = hill(l2, dropout, xi, best_octave=2.0, best_dropout=0.3)[NAME]
+        return {NAME: kept, "tail_recall@100": 0.5 - 0.05 * np.log2(l2 / 100)}
+
+    constraint = Constraint(NAME, 0.02)
+    trials = run(Auto(100.0, "tail_recall@100", constraint=constraint), surface)
+    points = [point for found in trials for point in found.points]
+    best = max(point[NAME] for point in points)
+    assert best >= 0.995 * 0.4
+    allowed = max(point["tail_recall@100"] for point in points if constraint.allows(point, best))
+    # off² ≤ 0.02/0.98/0.3 lets l2 come down to an octave of 2 − 3·√0.068 = 1.2, where the objective is 0.44
+    assert allowed >= 0.97 * 0.44
+
+
+def test_a_surface_that_is_flat_or_missing_is_no_trouble():
+    assert len(run(Auto(1.0, NAME), lambda *_: {NAME: 0.1})) == 16
+    nothing = run(Auto(1.0, "tail_ndcg@100", 6), lambda *_: {"tail_ndcg@100": float("nan")})
+    assert len(nothing) == 6
+
+
+def test_a_grid_has_every_pair_once():
+    search = GridSearch([10, 100], [0.0, 0.5])
+    trials = run(search, lambda *place: hill(*place, best_octave=0, best_dropout=0))
+    assert [(found.l2, found.dropout) for found in trials] == [(10, 0), (100, 0), (10, 0.5), (100, 0.5)]
+    assert search.size == 4
+    assert search.xis(np.array([0.1, 0.2]))[:3] == [0.0, 0.1, 0.2]
+
+
+def test_auto_looks_at_xi_where_it_matters():
+    diagonal = np.array([0.05, 0.1, 0.12, 0.2, 0.3, 0.31, 0.5])
+    xis = Auto(1.0, NAME).xis(diagonal)
+    assert xis == sorted(set(xis))
+    assert (xis[0], xis[-1]) == (0.0, 1.0)
+    inside = [xi for xi in xis if 0.05 <= xi <= 0.5]
+    assert len(inside) == len(xis) - 2
+    assert max(np.diff([0.05, *inside, 0.5])) < 0.12
+
+
+@pytest.mark.parametrize("budget", [0, -1, 2.5, True])
+def test_a_bad_budget(budget):
+    with pytest.raises(ValueError, match="budget"):
+        Auto(1.0, NAME, budget)

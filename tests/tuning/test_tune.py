@@ -1,0 +1,272 @@
+"""Tuning beside refitting every configuration, its journal, and what it says in the end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from relae import RDLAE, DataError, Interactions
+from relae.evaluation import evaluate, hold_out_items, hold_out_users
+from relae.tuning import Constraint, GridSearch, Journal, Point, Tuning, tune
+from relae.tuning import _tune as loop
+
+METRICS = ("ndcg", "tail_ndcg", "coverage")
+
+
+@pytest.fixture(scope="module")
+def split():
+    rng = np.random.default_rng(3)
+    taste = rng.random((6, 80)) ** 5
+    rows = np.array([rng.random(80) < 3 * taste[u % 6] / taste[u % 6].sum() * 4 for u in range(400)])
+    return hold_out_users(Interactions(rows[rows.sum(axis=1) > 2].astype(np.float32)), 0.25, rng=rng)
+
+
+SMALL = GridSearch([5.0, 50.0], [0.0, 0.4], [0.0, 0.3, 1.0])
+
+
+def test_every_point_is_what_a_fit_of_its_own_scores(split):
+    result = tune(split, SMALL, objective="ndcg@10", metrics=METRICS)
+    assert len(result.points) == 12
+    for point in result.points:
+        model = RDLAE(point.l2, point.dropout, point.xi).fit(split.train)
+        assert point.metrics == pytest.approx(evaluate(model, split, METRICS, [10]).means, abs=2e-6)
+
+
+def test_one_inverse_per_l2_and_dropout(split, monkeypatch):
+    fits = []
+    fit = RDLAE.fit
+    monkeypatch.setattr(RDLAE, "fit", lambda self, *a, **b: fits.append((self.l2, self.dropout)) or fit(self, *a, **b))
+    tune(split, SMALL, objective="ndcg@10")
+    assert fits == [(5.0, 0.0), (50.0, 0.0), (5.0, 0.4), (50.0, 0.4)]
+
+
+def test_the_best_of_each_model_is_the_best_of_its_points(split):
+    result = tune(split, SMALL, objective="ndcg@10")
+    for name, wanted in {
+        "LAE": lambda p: p.dropout == 0 and p.xi == 1,
+        "EASE": lambda p: p.dropout == 0 and p.xi == 0,
+        "RLAE": lambda p: p.dropout == 0,
+        "DLAE": lambda p: p.xi == 1,
+        "EDLAE": lambda p: p.xi == 0,
+        "RDLAE": lambda p: True,
+    }.items():
+        assert result.best(name)["ndcg@10"] == max(p["ndcg@10"] for p in result.points if wanted(p))
+        model = result.best(name).model(name)
+        assert type(model).__name__ == name
+        assert model.fit(split.train).dropout == result.best(name).dropout
+    assert result.best() is result.best("RDLAE")
+
+
+def test_auto_beats_the_rule_of_thumb(split):
+    result = tune(split, objective="ndcg@10", budget=6)
+    rule = evaluate(RDLAE(dropout=0.0, xi=0.0).fit(split.train), split, ["ndcg"], [10])["ndcg@10"]
+    assert len(result.trials) == 6
+    assert result.best()["ndcg@10"] >= rule
+    assert result.complete
+
+
+def test_items_may_be_held_out_too(split):
+    weak = hold_out_items(split.everything(), rng=np.random.default_rng(0))
+    assert tune(weak, SMALL, objective="recall@5").best()["recall@5"] > 0
+
+
+def test_a_constraint_keeps_what_it_should(split):
+    free = tune(split, SMALL, objective="ndcg@10")
+    kept = tune(split, SMALL, objective="tail_ndcg@10", constraint=Constraint("ndcg@10", 0.1))
+    best = kept.best()
+    assert best["ndcg@10"] >= 0.9 * free.best()["ndcg@10"]
+    allowed = [p for p in kept.points if p["ndcg@10"] >= 0.9 * free.best()["ndcg@10"]]
+    assert best["tail_ndcg@10"] == max(p["tail_ndcg@10"] for p in allowed)
+
+
+def test_the_front_is_what_nothing_beats_in_both(split):
+    result = tune(split, SMALL, objective="ndcg@10")
+    front = result.pareto()
+    pairs = [(p["ndcg@10"], p["tail_ndcg@10"]) for p in result.points]
+    beaten = {pair for pair in pairs if any(o[0] >= pair[0] and o[1] >= pair[1] and o != pair for o in pairs)}
+    assert {(p["ndcg@10"], p["tail_ndcg@10"]) for p in front} == set(pairs) - beaten
+    assert [p["ndcg@10"] for p in front] == sorted((p["ndcg@10"] for p in front), reverse=True)
+
+
+def test_tables(split):
+    result = tune(split, SMALL, objective="ndcg@10")
+    assert "| RDLAE |" in result.to_markdown()
+    assert "<td" in result._repr_html_()
+    frame = result.to_polars()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.height == 12
+    assert {"l2", "dropout", "xi", "ndcg@10", "tail_ndcg@10"} <= set(frame.columns)
+
+
+# --- the journal -------------------------------------------------------------------------------------------------
+
+
+def test_a_search_goes_on_where_it_stopped(split, tmp_path, monkeypatch):
+    whole = tune(split, SMALL, objective="ndcg@10")
+    made = []
+    trial = loop._trial
+    monkeypatch.setattr(
+        loop, "_trial", lambda split, setting, *rest: made.append(setting) or trial(split, setting, *rest)
+    )
+
+    class Stopped(Exception):
+        pass
+
+    def stop_after_two(_, so_far):
+        if len(so_far.trials) == 2:
+            raise Stopped
+
+    with Journal(tmp_path / "j", {"a": 1}) as journal, pytest.raises(Stopped):
+        tune(split, SMALL, objective="ndcg@10", journal=journal, on_trial=stop_after_two)
+    with Journal(tmp_path / "j", {"a": 1}) as journal:
+        assert len(journal.trials) == 2
+        again = tune(split, SMALL, objective="ndcg@10", journal=journal)
+    assert len(made) == len(set(made)) == 4
+    assert again.points == whole.points
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_line_that_was_cut_off_is_forgotten(split, tmp_path, cut):
+    path = tmp_path / "j"
+    with Journal(path, {}) as journal:
+        whole = tune(split, SMALL, objective="ndcg@10", journal=journal)
+    content = path.read_bytes()
+    path.write_bytes(content[:-cut])
+    with Journal(path, {}) as journal:
+        assert len(journal.trials) == 3
+        again = tune(split, SMALL, objective="ndcg@10", journal=journal)
+    assert again.points == whole.points
+    assert len(path.read_text().splitlines()) == 5
+
+
+def test_the_journal_of_another_search_is_refused_and_kept(tmp_path):
+    with Journal(tmp_path / "j", {"data": "one"}):
+        pass
+    before = (tmp_path / "j").read_bytes()
+    with pytest.raises(DataError, match="differs in data"):
+        Journal(tmp_path / "j", {"data": "other"})
+    (tmp_path / "k").write_text("my notes\nand more\n")
+    with pytest.raises(DataError, match="no journal"):
+        Journal(tmp_path / "k", {})
+    assert (tmp_path / "j").read_bytes() == before
+    assert (tmp_path / "k").read_text() == "my notes\nand more\n"
+
+
+def test_a_time_budget_starts_no_trial_that_it_cannot_end(split):
+    result = tune(split, SMALL, objective="ndcg@10", time_budget=0.0)
+    assert len(result.trials) == 1
+    assert not result.complete
+
+
+def test_progress_never_goes_back_and_ends_at_one(split):
+    seen = []
+    tune(split, SMALL, objective="ndcg@10", progress=lambda stage, fraction: seen.append((stage, fraction)))
+    overall = [fraction for stage, fraction in seen if stage == "search"]
+    assert overall == sorted(overall)
+    assert overall[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("objective", ["ndcg", "ndcg@", "@10", "ndcg@ten", "nonsense@10", "ndcg@1000"])
+def test_bad_objectives(split, objective):
+    with pytest.raises((ValueError, DataError)):
+        tune(split, SMALL, objective=objective)
+
+
+def test_bad_searches_models_and_axes(split):
+    with pytest.raises(ValueError, match="'auto', 'grid'"):
+        tune(split, "random", objective="ndcg@10")
+    result = tune(split, SMALL, objective="ndcg@10")
+    with pytest.raises(ValueError, match="there is no model 'SLIM'"):
+        result.best("SLIM")
+    with pytest.raises(ValueError, match="was not evaluated"):
+        result.pareto(tail="tail_map@10")
+    with pytest.raises(ValueError, match="is no EASE"):
+        Point(1.0, 0.5, 0.3, {}).model("EASE")
+    with pytest.raises(ValueError, match="loss"):
+        Constraint("ndcg@10", 1.5)
+    assert isinstance(result, Tuning)
+
+
+# --- as a process ------------------------------------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-c", "from relae.cli import main; main()", "tune"]
+
+
+def relae_tune(*arguments):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory, split):
+    data = split.everything()
+    users, items = data.matrix.nonzero()
+    path = tmp_path_factory.mktemp("data") / "log.csv"
+    pl.DataFrame({"who": users, "what": [f"item {i}" for i in items]}).write_csv(path)
+    return path
+
+
+def test_the_command_shows_tests_and_saves(table, tmp_path):
+    given = ("--user", "who", "--item", "what", "--objective", "ndcg@10", "--budget", 3, "--share", 0.2)
+    done = relae_tune(table, "--out", tmp_path / "run", *given)
+    assert done.returncode == 0, done.stderr
+    for part in ("Best ndcg@10 of each model", "The trade-off", "Test users", "chosen − popularity"):
+        assert part in done.stdout
+    saved = json.loads((tmp_path / "run/result.json").read_text())
+    assert saved["trials"] == 3
+    assert saved["test"][0]["role"] == "chosen"
+    assert pl.read_csv(tmp_path / "run/points.csv").height == sum(
+        len(json.loads(line)["points"]) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()[1:]
+    )
+    again = relae_tune(table, "--out", tmp_path / "run", *given)
+    assert "3 trials are done" in again.stderr
+    assert json.loads((tmp_path / "run/result.json").read_text())["chosen"] == saved["chosen"]
+    other = relae_tune(table, "--out", tmp_path / "run", *given, "--seed", 1)
+    assert other.returncode == 2
+    assert "another search, which differs in data" in other.stderr
+
+
+def test_two_kills_change_nothing(table, tmp_path):
+    given = ("--user", "who", "--item", "what", "--objective", "ndcg@10", "--budget", 8, "--no-test")
+    whole = relae_tune(table, "--out", tmp_path / "whole", *given)
+    assert whole.returncode == 0, whole.stderr
+    journal = tmp_path / "killed/journal.jsonl"
+    for lines in (2, 5):
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, (table, "--out", tmp_path / "killed", *given))],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > lines):
+            pass
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    done = relae_tune(table, "--out", tmp_path / "killed", *given)
+    assert done.returncode == 0, done.stderr
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]
+    assert results[0]["chosen"] == results[1]["chosen"]
+    assert results[0]["front"] == results[1]["front"]
+    trials = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
+    assert len({(trial["l2"], trial["dropout"]) for trial in trials}) == len(trials) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.csv",), "neither a file nor a folder nor a benchmark"),
+        (("online-retail", "--split", "paper"), "no strong split"),
+        (("online-retail", "--split", "sideways"), "the splits are"),
+        (("online-retail", "--split", "time"), "timestamp"),
+        (("online-retail", "--objective", "beauty@10"), "beauty"),
+        (("online-retail", "--keep", "ndcg@100", "--loss", 2), "loss"),
+    ],
+)
+def test_bad_requests_are_one_line(arguments, said, tmp_path):
+    done = relae_tune(*arguments, "--out", tmp_path / "run", "--no-test")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
