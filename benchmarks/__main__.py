@@ -1,12 +1,12 @@
-"""`python -m benchmarks [inverse|peers|large|evaluation]`: all of them if none is named."""
+"""`python -m benchmarks [inverse|peers|large|evaluation|tuning]`: all of them if none is named."""
 
 import json
 import sys
 
-from benchmarks import evaluation, inverse, large, peers
+from benchmarks import evaluation, inverse, large, peers, tuning
 from benchmarks._machine import describe
 
-ALL = {"inverse": inverse, "peers": peers, "large": large, "evaluation": evaluation}
+ALL = {"inverse": inverse, "peers": peers, "large": large, "evaluation": evaluation, "tuning": tuning}
 
 print(json.dumps(describe()), flush=True)
 for name in sys.argv[1:] or ALL:

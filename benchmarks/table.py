@@ -10,6 +10,7 @@ HEADINGS = {
     "inverse": "The inverse, float32, in one process",
     "peers": "Fit, and top-100 for all users: each system in its own process",
     "large": "The big fits (EASE), each in its own process",
+    "tuning": "Tuning: the paper's grid, and the search with a budget",
     "evaluation": "Evaluation: many ξ from one projection, and metrics beside ranking",
 }
 
@@ -45,6 +46,20 @@ COLUMNS: dict[str, dict[str, str | Callable[[Line], object]]] = {
         "eleven / one": "eleven_over_one",
         "metrics s": lambda line: f"{line['metrics_s']} for {line['figures']} figures",
         "**metrics / top-100**": "metrics_over_ranking",
+    },
+    "tuning": {
+        "data": "data",
+        "inversions": "inversions",
+        "configurations": "configurations",
+        "grid s": "grid_s",
+        "fit s": "fit_s",
+        "one ξ s": "one_xi_s",
+        "eleven ξ s": "eleven_xis_s",
+        "**ξ add**": lambda line: f"{line['xis_add']:.1%}",
+        "**refitting / grid**": "refitting_over_grid",
+        "grid's best ndcg@100": "grid_best",
+        "auto's, 16 inversions": "auto_best",
+        "**auto / grid**": lambda line: f"{line['auto_over_grid']:.2%}",
     },
 }
 

