@@ -153,15 +153,15 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
 def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> Split:
     """Temporal: train on what happened before one moment, and find what happened from then on.
 
+    Users without anything before are not judged by; they are counted in `left_out`. Items that nobody had before stay
+    in the catalog: a model cannot find them, and that counts against it.
+
     Parameters
     ----------
     data
         With times; a pair that occurs several times counts with its last.
     at
         The moment, in the unit of `data.times`; without it, that of the latest `share` of the interactions.
-
-    Users without anything before are not judged by; they are counted in `left_out`. Items that nobody had before stay
-    in the catalog: a model cannot find them, and that counts against it.
     """
     x, times = data.matrix, _times(data)
     if at is None:

@@ -31,6 +31,8 @@ def tune(
 ) -> Tuning:
     """Search l2, dropout and ξ on the users of a split; one run tunes all six models.
 
+    Memory stays that of one fit: an inverse is dropped before the next one is made.
+
     Parameters
     ----------
     split
@@ -56,8 +58,6 @@ def tune(
         Called with the name of a stage and the fraction of it that is done.
     on_trial
         Called with each new trial and the result so far.
-
-    Memory stays that of one fit: an inverse is dropped before the next one is made.
     """
     names, ks = _asked(objective, constraint, metrics, split.train.n_items)
     plan = _planned(search, split, objective, budget, constraint)
