@@ -14,6 +14,7 @@ from relae.linalg.sparse import (
     transpose,
 )
 from relae.linalg.spd import inverse_workspace_bytes, invert_spd
+from relae.linalg.threads import one_blas_thread
 from relae.linalg.topk import top_k
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "gram",
     "inverse_workspace_bytes",
     "invert_spd",
+    "one_blas_thread",
     "quadratic_forms",
     "ranked_sums",
     "sparse_dense",

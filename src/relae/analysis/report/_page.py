@@ -1,0 +1,563 @@
+"""The page itself: what a busy colleague wants to know first comes first."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from math import isfinite
+
+from relae.analysis.report import _plots as plots
+from relae.analysis.report import _words as words
+from relae.analysis.report._charts import bar, figure, small_figure, whisker
+from relae.analysis.report._data import Item, Judged, Neighbours, ReportData, Sample, Trial
+from relae.analysis.report._html import Markup, join, tag
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_ROWS = (
+    "ndcg",
+    "recall",
+    "head_ndcg",
+    "head_recall",
+    "tail_ndcg",
+    "tail_recall",
+    "unbiased_ndcg",
+    "unbiased_recall",
+    "coverage",
+)
+_CLASSES = {"chosen": "chosen", "EASE": "ease", "popularity": "popularity"}
+_CHANCE = 0.05
+
+
+def render(data: ReportData) -> str:
+    """Return the report as one HTML page: nothing is loaded, nothing runs, and the same data give the same page."""
+    sections = [
+        ("trade-off", "The trade-off", _trade_off(data)),
+        ("accuracy", "How accurate it is", _accuracy(data)),
+        ("xi", "What ξ does", _dial(data)),
+        ("search", "What was searched", _search(data)),
+        ("data", "The data", _data(data)),
+        ("samples", "What it recommends", _samples(data.samples)),
+        ("similar", "What goes together", _neighbours(data.neighbours)),
+        ("made", "How this was made", _made(data)),
+    ]
+    present = [(key, title, content) for key, title, content in sections if content]
+    style = files("relae.analysis.report").joinpath("style.css").read_text(encoding="utf-8")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="generator", content=f"relae {data.versions.get('relae', '')}".strip()),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="robots", content="noindex"),
+        tag("title", f"{data.title}: {data.model_name}, a report"),
+        tag("style", Markup(style)),
+    )
+    body = tag(
+        "body",
+        _top(data, [(key, title) for key, title, _ in present]),
+        tag(
+            "main",
+            *(
+                tag("section", tag("h2", title, id=f"{key}-title"), content, id=key, aria_labelledby=f"{key}-title")
+                for key, title, content in present
+            ),
+        ),
+        tag("footer", f"Made by relae {data.versions.get('relae', '')} on {data.made}. This file needs no network."),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
+
+
+# --- the headline ------------------------------------------------------------------------------------------------
+
+
+def _top(data: ReportData, sections: Sequence[tuple[str, str]]) -> Markup:
+    where = tag("nav", tag("ul", *(tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)))
+    k, chosen = data.k, data.chosen
+    parameters = [f"l2 {words.number(data.l2)}"]
+    parameters += [f"dropout {words.number(data.dropout)}"] if data.dropout else []
+    parameters += [f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE") else []
+    listed = ", ".join(parameters[:-1]) + f" and {parameters[-1]}" if len(parameters) > 1 else parameters[0]
+    main = chosen.figure("ndcg", k)
+    configurations = sum(len(trial.points) for trial in data.trials)
+    lead = join(
+        tag("strong", data.model_name),
+        f" with {listed} was chosen among {words.count(configurations, 'configuration')} for its "
+        f"{words.metric(data.objective)} on {words.count(data.valid_users, 'validation user')}",
+        _kept(data),
+        ". ",
+        None if main is None else _judges(data, main.users),
+        None if main is None else tag("strong", f"its NDCG@{k} is {words.value(main.mean)}"),
+        None if main is None else f"{_bracket(main.low, main.high, ' with a 95% interval of ')}.",
+    )
+    return tag(
+        "header",
+        tag("p", f"Recommendation report · {data.made}", class_="eyebrow"),
+        tag("h1", tag("bdi", words.shorten(data.title, 80))),
+        tag("p", lead, class_="lead"),
+        tag("dl", *_tiles(data), class_="tiles"),
+        None if data.complete else tag("p", "The search was stopped before its end.", class_="note"),
+        where,
+        class_="top",
+    )
+
+
+def _judges(data: ReportData, users: int) -> str:
+    if data.new_users:
+        return f"On {words.count(users, 'test user')}, who took no part in that choice, "
+    return f"On the test items of {words.count(users, 'user')}, which took no part in that choice, "
+
+
+def _kept(data: ReportData) -> str:
+    if data.constraint is None:
+        return ""
+    name, loss = data.constraint
+    return f", with at most {words.percent(loss, 1)} of the best {words.metric(name)} lost"
+
+
+def _tiles(data: ReportData) -> list[Markup]:
+    k, ease, popular = data.k, data.rival("EASE"), data.rival("popularity")
+    tiles = []
+    main = data.chosen.figure("ndcg", k)
+    if main is not None:
+        interval = "on test users" + _bracket(main.low, main.high, "; 95%: ", "–")
+        tiles.append(_tile(f"NDCG@{k}", words.value(main.mean), interval, "chosen"))
+    for judged, title, metric, css in (
+        (ease, "against EASE", "ndcg", "ease"),
+        (ease, "tail, against EASE", "tail_ndcg", "tail"),
+        (popular, "against popularity", "ndcg", "popularity"),
+    ):
+        better = None if judged is None else _gain(data.chosen, judged, metric, k)
+        if judged is None or better is None:
+            continue
+        found = data.difference(judged.role, metric, k)
+        detail = f"in {words.metric(f'{metric}@{k}')}"
+        if found is not None and judged is ease:
+            detail += f"; {words.odds(found.p_value)}" + ("" if found.p_value < _CHANCE else ": may be chance")
+        tiles.append(_tile(title, better, detail, css))
+    return tiles
+
+
+def _tile(title: str, figure: str, detail: str, css: str) -> Markup:
+    return tag(
+        "div",
+        tag("dt", title),
+        tag("dd", tag("div", figure, class_="big"), tag("div", detail, class_="small")),
+        class_=css,
+    )
+
+
+def _gain(ours: Judged, theirs: Judged, metric: str, k: int) -> str | None:
+    one, other = ours.figure(metric, k), theirs.figure(metric, k)
+    return None if one is None or other is None else words.gain(one.mean, other.mean)
+
+
+def _bracket(low: float, high: float, before: str = "", between: str = " to ") -> str:
+    if not (isfinite(low) and isfinite(high)):
+        return ""
+    return f"{before}{words.value(low)}{between}{words.value(high)}"
+
+
+# --- what was found ----------------------------------------------------------------------------------------------
+
+
+def _trade_off(data: ReportData) -> Markup:
+    first, _ = data.axes
+    most, chosen = data.front[0] if data.front else None, plots.chosen_point(data)
+    near, everything = plots.shown_points(data)
+    lost = ""
+    if chosen is not None and most is not None and most.metrics[first] > 0:
+        share = chosen.metrics[first] / most.metrics[first] - 1
+        lost = (
+            " The chosen point is the most accurate of all."
+            if abs(share) < 5e-5
+            else f" The chosen point gives up {words.percent(-share, 1)} of the best {words.metric(first)}."
+        )
+    hidden = everything - len(near)
+    caption = (
+        f"Each dot is one configuration, judged by {words.count(data.valid_users, 'validation user')}. "
+        f"Up is better for unpopular items, right is better for all. On the line lie the {len(data.front)} that no "
+        f"other beats in both. Circles are the best of each model."
+        + (f" {hidden:,} weaker or neighbouring ones of {everything:,} are left out." if hidden > 0 else "")
+    )
+    return join(
+        tag(
+            "p",
+            "What popular items gain, unpopular ones often lose. This is how much of one costs how much of the other "
+            f"on this data.{lost}",
+        ),
+        figure(lambda width: plots.trade_off(data, width), caption),
+    )
+
+
+def _accuracy(data: ReportData) -> Markup:
+    ks = sorted({figure.k for judged in data.judged for figure in judged.figures}, key=lambda k: (k != data.k, k))
+    main = data.chosen.figure("ndcg", data.k)
+    users = words.count(main.users if main else data.test_users, "user")
+    return join(
+        tag(
+            "p",
+            f"All models were fitted again to training and validation data together and judged by {users}, of whom "
+            "they see a part and have to find the rest. Below each figure is its 95% bootstrap interval over users.",
+        ),
+        _verdict(data),
+        *(_accuracy_table(data, k) for k in ks),
+        tag(
+            "p",
+            "Head: the fifth of the items with the most users in the training data; tail: all others. Unbiased: hits "
+            "count by the inverse of how likely an item is to be seen at all. Users without hidden items of a group "
+            "do not count there.",
+            class_="note",
+        ),
+    )
+
+
+def _verdict(data: ReportData) -> Markup | None:
+    """Say in words whether the gain over EASE is more than chance."""
+    sentences = []
+    for metric in ("ndcg", "tail_ndcg", "head_ndcg"):
+        found = data.difference("EASE", metric, data.k)
+        if found is None or not isfinite(found.difference):
+            continue
+        name = words.metric(f"{metric}@{data.k}")
+        what = f"{words.signed(found.difference)} [{words.signed(found.low)}, {words.signed(found.high)}]"
+        if not found.p_value < _CHANCE:
+            judgement = "no difference that these users could show"
+        else:
+            judgement = f"{'better' if found.difference > 0 else 'worse'}, and hardly by chance"
+        sentences.append(f"{name} {what}, {words.odds(found.p_value)}: {judgement}")
+    if not sentences:
+        return None
+    return join(
+        tag("p", "Against EASE, paired user by user:"),
+        tag("ul", *(tag("li", f"{sentence}.") for sentence in sentences), class_="plain"),
+    )
+
+
+def _accuracy_table(data: ReportData, k: int) -> Markup | None:
+    ease = data.rival("EASE")
+    rows = []
+    for metric in _ROWS:
+        figures = [judged.figure(metric, k) for judged in data.judged]
+        if not any(figures):
+            continue
+        most = max(v for f in figures if f is not None for v in (f.mean, f.high) if isfinite(v) or v is f.mean)
+        best = max((round(f.mean, 4) for f in figures if f is not None and isfinite(f.mean)), default=None)
+        title, meaning = words.METRICS[metric]
+        cells = []
+        for judged, found in zip(data.judged, figures, strict=True):
+            if found is None or not isfinite(found.mean):
+                cells.append(tag("td", "–"))
+                continue
+            css = _CLASSES.get(judged.role, "")
+            interval = _bracket(found.low, found.high, between="–")
+            value = tag("span", words.value(found.mean), class_="best" if round(found.mean, 4) == best else None)
+            cells.append(
+                tag(
+                    "td",
+                    value,
+                    tag("span", interval, class_="interval") if interval else None,
+                    whisker(found.low, found.mean, found.high, most, css),
+                )
+            )
+        if ease is not None:
+            cells.append(_difference_cell(data, metric, k))
+        rows.append(tag("tr", tag("th", title, tag("small", meaning), scope="row"), *cells))
+    if not rows:
+        return None
+    heads = [
+        tag(
+            "th",
+            tag("span", data.model_name if j.role == "chosen" else j.role, class_=f"key {_CLASSES.get(j.role, '')}"),
+            scope="col",
+        )
+        for j in data.judged
+    ]
+    if ease is not None:
+        heads.append(tag("th", f"{data.model_name} − EASE", scope="col"))
+    return _table(f"The first {k} places of each list", [tag("th", "", scope="col"), *heads], rows)
+
+
+def _difference_cell(data: ReportData, metric: str, k: int) -> Markup:
+    found = data.difference("EASE", metric, k)
+    if found is None or not isfinite(found.difference):
+        return tag("td", "–")
+    return tag(
+        "td",
+        tag("span", words.signed(found.difference), class_="best" if found.p_value < _CHANCE else None),
+        tag("span", words.odds(found.p_value), class_="interval"),
+    )
+
+
+def _table(caption: str, heads: Sequence[Markup], rows: Sequence[Markup]) -> Markup:
+    inner = tag("table", tag("caption", caption), tag("thead", tag("tr", *heads)), tag("tbody", *rows))
+    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def _trial(data: ReportData) -> Trial | None:
+    return next((t for t in data.trials if (t.l2, t.dropout) == (data.l2, data.dropout)), None)
+
+
+def _dial(data: ReportData) -> Markup | None:
+    trial = _trial(data)
+    if trial is None:
+        return None
+    low, high = trial.xi_interval
+    ends = ("EASE", "LAE") if data.dropout == 0 else ("EDLAE", "DLAE")
+    free = words.percent(data.fit.unconstrained_here, 1)
+    return join(
+        tag(
+            "p",
+            "ξ bounds how much an item may recommend itself. An item whose own weight is below ξ is free of that "
+            f"constraint. At ξ = 0 the model is {ends[0]}, at ξ = 1 it is {ends[1]}. On this data only ξ between "
+            f"{low:.3f} and {high:.3f} change anything (shaded); at the chosen ξ = {words.number(data.xi)}, "
+            f"{free} of the items are free.",
+        ),
+        figure(
+            lambda width: plots.dial(data, trial, width),
+            f"Validation users, l2 {words.number(data.l2)} and dropout {words.number(data.dropout)} held fixed: "
+            f"{words.count(len(trial.points), 'value')} of ξ from one inversion. The share of free items is that of "
+            "the last fit.",
+        ),
+    )
+
+
+def _search(data: ReportData) -> Markup:
+    seconds = sum(trial.seconds for trial in data.trials)
+    shown = _shown(data)
+    bests = list(data.bests.items())
+    most = {name: max((round(p.metrics[name], 4) for _, p in bests), default=0.0) for name in shown}
+    rows = [
+        tag(
+            "tr",
+            tag("th", model, scope="row"),
+            *(tag("td", words.number(v)) for v in point.setting),
+            *(
+                tag(
+                    "td",
+                    words.value(point.metrics[name]),
+                    class_="best" if round(point.metrics[name], 4) == most[name] else None,
+                )
+                for name in shown
+            ),
+            class_="chosen" if model == data.model_name else None,
+        )
+        for model, point in bests
+    ]
+    heads = [tag("th", name, scope="col") for name in ("model", "l2", "dropout", "ξ")]
+    heads += [tag("th", words.metric(name), scope="col") for name in shown]
+    configurations = sum(len(trial.points) for trial in data.trials)
+    return join(
+        tag(
+            "p",
+            f"{words.count(len(data.trials), 'inversion')} gave {words.count(configurations, 'configuration')} of all "
+            f"six models in {_duration(seconds)}: each pair of l2 and dropout costs one inversion, and all its ξ come "
+            "with it.",
+        ),
+        figure(
+            lambda width: plots.search_map(data, width),
+            f"Each circle is one inversion; the stronger, the better its best {words.metric(data.objective)} over "
+            "all ξ.",
+        ),
+        _table("The best of each model, by the validation users", heads, rows),
+        tag("p", "A model with a free parameter contains those without: RDLAE is never behind.", class_="note")
+        if data.constraint is None
+        else None,
+    )
+
+
+def _shown(data: ReportData) -> list[str]:
+    k = data.objective.partition("@")[2]
+    wanted = [data.objective, *data.axes, f"ndcg@{k}", f"tail_ndcg@{k}", f"unbiased_ndcg@{k}", f"coverage@{k}"]
+    points = list(data.bests.values())
+    return [name for name in dict.fromkeys(wanted) if all(name in point.metrics for point in points)]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(seconds, 1):.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+# --- the data, and what comes of it ------------------------------------------------------------------------------
+
+
+def _data(data: ReportData) -> Markup:
+    facts = data.data
+    spreads = [
+        ("items of a user", facts.per_user),
+        ("users of an item", facts.per_item),
+    ]
+    rows = [
+        ("Users", f"{facts.users:,}"),
+        ("Items", f"{facts.items:,}"),
+        ("Interactions", f"{facts.interactions:,}"),
+        ("Density", words.percent(facts.density, 2)),
+        ("Gini of popularity", f"{facts.gini:.3f} (0: all items equal, 1: one has it all)"),
+        *((f"The {name}", f"{low:,} to {high:,}, half have {mid:,.6g} or fewer") for name, (low, mid, high) in spreads),
+    ]
+    return join(
+        tag(
+            "p",
+            tag("strong", f"The top 20% of the items have {words.percent(facts.top_share)} of the interactions."),
+            " All figures are of the whole data, before it was divided.",
+        ),
+        tag("dl", *(part for name, value in rows for part in (tag("dt", name), tag("dd", value))), class_="facts"),
+        tag(
+            "div",
+            small_figure(
+                lambda width: plots.popularity(facts, width),
+                f"The further the curve is from the diagonal, the fewer items have it all: Gini {facts.gini:.3f}.",
+            ),
+            small_figure(
+                lambda width: plots.histories(facts, width),
+                "Users by the number of their items, in steps that grow.",
+            ),
+            class_="halves",
+        ),
+    )
+
+
+def _name(item: Item, most: int = 90) -> Markup:
+    return tag("bdi", words.shorten(item.name, most), title=item.id if item.id != item.name else None)
+
+
+def _tail(item: Item) -> Markup | None:
+    return join(" ", tag("span", "tail", class_="tag")) if item.is_tail else None
+
+
+def _samples(samples: Sequence[Sample]) -> Markup | None:
+    if not samples:
+        return None
+    return join(
+        tag(
+            "p",
+            f"{words.count(len(samples), 'test user')}, from short to long histories: chosen by length, not by result.",
+            " ",
+            tag("span", "✓ hidden", class_="hit"),
+            " marks an item that the user did have and the model did not see; ",
+            tag("span", "tail", class_="tag"),
+            " one outside the most popular fifth. Percentages are parts of all that speaks for an item.",
+        ),
+        *(_person(sample) for sample in samples),
+    )
+
+
+def _person(sample: Sample) -> Markup:
+    hits = sum(suggestion.hit for suggestion in sample.suggestions)
+    more = sample.history_size - len(sample.history)
+    had = [part for item in sample.history for part in (_name(item, 60), " · ")][:-1]
+    top = max((suggestion.score for suggestion in sample.suggestions), default=1.0)
+    return tag(
+        "article",
+        tag("h3", tag("bdi", words.shorten(sample.label, 60))),
+        tag(
+            "p",
+            f"{words.count(sample.history_size, 'item')} known, {sample.hidden:,} hidden, "
+            f"{hits:,} of them in the first {len(sample.suggestions)}. Had: ",
+            *had,
+            f" · and {more:,} more" if more > 0 else None,
+            class_="had",
+        ),
+        tag(
+            "ol",
+            *(
+                tag(
+                    "li",
+                    tag("span", place, class_="rank"),
+                    tag(
+                        "span",
+                        _name(pick.item),
+                        _tail(pick.item),
+                        join(" ", tag("span", "✓ hidden", class_="hit")) if pick.hit else None,
+                    ),
+                    tag(
+                        "span",
+                        f"{pick.score:.3f}",
+                        bar(pick.score / top if top > 0 else 0.0, "tail" if pick.item.is_tail else "ease"),
+                        words.count(pick.item.users, "user"),
+                        class_="score",
+                    ),
+                    tag("span", *_why(pick.because), class_="why"),
+                )
+                for place, pick in enumerate(sample.suggestions, start=1)
+            ),
+            class_="picks",
+        ),
+        class_="person",
+    )
+
+
+def _why(because: Sequence[tuple[Item, float]]) -> list[object]:
+    if not because:
+        return []
+    parts: list[object] = ["because of "]
+    for place, (item, share) in enumerate(because):
+        parts += [" and " if place else "", _name(item, 60), f" ({words.percent(share)})"]
+    return parts
+
+
+def _neighbours(neighbours: Sequence[Neighbours]) -> Markup | None:
+    if not neighbours:
+        return None
+    return join(
+        tag(
+            "p",
+            "Items that go together once all others are accounted for (partial correlation), for some popular and some "
+            "unpopular ones. It is the same for every ξ.",
+        ),
+        tag("div", *(_group(group) for group in neighbours), class_="likes"),
+    )
+
+
+def _group(group: Neighbours) -> Markup:
+    top = max((score for _, score in group.similar), default=1.0)
+    return tag(
+        "div",
+        tag("h3", _name(group.item, 60), _tail(group.item)),
+        tag("p", words.count(group.item.users, "user"), class_="note"),
+        tag(
+            "ol",
+            *(
+                tag(
+                    "li",
+                    tag("span", _name(item, 60)),
+                    bar(score / top, "tail" if item.is_tail else "ease"),
+                    tag("span", f"{score:.3f}"),
+                )
+                for item, score in group.similar
+            ),
+        )
+        if group.similar
+        else tag("p", "Nothing goes with it."),
+    )
+
+
+# --- how it was made ---------------------------------------------------------------------------------------------
+
+
+def _made(data: ReportData) -> Markup:
+    fit = data.fit
+    exact = f"{fit.residual:.0e}".replace("e-0", "e-")
+    rows: list[tuple[str, object]] = [
+        ("Model", tag("code", data.model)),
+        ("l2, dropout, ξ", ", ".join(repr(float(v)) for v in (data.l2, data.dropout, data.xi))),
+        ("Objective", words.metric(data.objective) + _kept(data)),
+        ("Last fit", f"{words.count(fit.users, 'user')} × {words.count(fit.items, 'item')}: train and validation data"),
+        ("Solver", f"{fit.solver}, {fit.dtype}"),
+        ("Residual", f"the inverse is exact to {exact}: ‖(G+Λ)Pv − v‖/‖v‖ of random probes v"),
+        ("Division", f"{data.protocol} (split {data.split}, share {data.share:g}, seed {data.seed})"),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in data.versions.items())),
+    ]
+    notes = (
+        "The choice was made by validation data; the tables of accuracy are of test data, which took no part in it. "
+        "Figures of validation data are a little too good, as the best of many always is.",
+        "Intervals and p-values are of users drawn at random from this data, not of another time or place. "
+        "p-values come from a paired permutation test and are not corrected for their number.",
+        "What a user has not had may be unknown to them rather than unwanted: offline figures rank models, and do "
+        "not foretell what people will do.",
+    )
+    return join(
+        tag("dl", *(part for name, value in rows for part in (tag("dt", name), tag("dd", value))), class_="facts"),
+        tag("p", "These commands make it again:"),
+        tag("pre", tag("code", "\n".join(data.commands))),
+        tag("ul", *(tag("li", note) for note in notes), class_="plain"),
+    )

@@ -1,0 +1,71 @@
+"""Figures and names in words."""
+
+from math import isfinite
+
+METRICS = {
+    "ndcg": ("NDCG", "all hidden items, early ones count more"),
+    "recall": ("Recall", "hidden items that are found"),
+    "head_ndcg": ("NDCG, head", "items of the popular fifth"),
+    "head_recall": ("Recall, head", "items of the popular fifth"),
+    "tail_ndcg": ("NDCG, tail", "items of the other four fifths"),
+    "tail_recall": ("Recall, tail", "items of the other four fifths"),
+    "unbiased_ndcg": ("NDCG, unbiased", "rare items count more"),
+    "unbiased_recall": ("Recall, unbiased", "rare items count more"),
+    "coverage": ("Coverage", "of the catalog in any list"),
+    "tail_share": ("Tail share", "of what is recommended"),
+}
+
+
+def metric(name: str) -> str:
+    """Return a metric as a reader knows it: "tail_ndcg@100" is "NDCG@100, tail"."""
+    base, at, k = name.partition("@")
+    words, _, group = METRICS.get(base, (base, ""))[0].partition(", ")
+    return f"{words}{at}{k}" + (f", {group}" if group else "")
+
+
+def value(number: float) -> str:
+    """Return a metric's value."""
+    return f"{number:.4f}" if isfinite(number) else "–"
+
+
+def signed(number: float) -> str:
+    """Return a difference."""
+    return f"{number:+.4f}".replace("-", "−") if isfinite(number) else "–"
+
+
+def percent(share: float, places: int = 0) -> str:
+    """Return a share as a percentage, with enough places not to be zero."""
+    if not isfinite(share):
+        return "–"
+    if share and abs(share) < 0.5 * 10 ** -(places + 2):
+        return f"{100 * share:.2g}%"
+    return f"{100 * share:.{places}f}%"
+
+
+def gain(ours: float, theirs: float) -> str | None:
+    """Return how much better ours is, in percent or as a factor; None where there is nothing to compare with."""
+    if not (isfinite(ours) and isfinite(theirs)) or theirs <= 0:
+        return None
+    ratio = ours / theirs
+    return f"{ratio:.1f}×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f}%".replace("-", "−")
+
+
+def number(given: float) -> str:
+    """Return a parameter: as many digits as it has."""
+    return f"{given:.6g}"
+
+
+def odds(p_value: float) -> str:
+    """Return a p-value."""
+    return f"p\u00a0=\u00a0{p_value:.2g}" if p_value >= 0.001 else "p\u00a0<\u00a00.001"
+
+
+def shorten(words: str, most: int = 90) -> str:
+    """Return text that is not too long for a line or two."""
+    flat = " ".join(words.split())
+    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+
+
+def count(many: int, noun: str) -> str:
+    """Return "1 user" or "2,000 users"."""
+    return f"{many:,} {noun}" + ("" if many == 1 else "s")

@@ -1,0 +1,204 @@
+"""The page: whole, harmless, the same twice, and true to what it was drawn from."""
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relae import Interactions
+from relae.analysis.report import Difference, Item, Point, Sample, Suggestion, data_facts, render
+
+from .suite import HOSTILE, Page
+
+OUTSIDE = ("src", "srcset", "action", "data", "poster", "background", "xlink:href")
+
+
+def test_the_same_data_give_the_same_page(data, page):
+    assert render(data) == render(data) == page
+
+
+def test_tags_nest_and_nothing_is_loaded(page):
+    read = Page(page)
+    assert not read.open
+    assert not read.crossed
+    assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert not [tag for tag, _ in read.tags if tag in ("script", "link", "iframe", "object", "embed", "img", "base")]
+    assert not [value for name in OUTSIDE for value in read.values(name)]
+    assert not [name for _, attrs in read.tags for name in attrs if name.startswith("on")]
+    ids = set(read.values("id"))
+    assert all(link.startswith("#") and link[1:] in ids for link in read.values("href"))
+    assert "url(" not in read.style
+    assert "@import" not in read.style
+    metas = {
+        attrs.get("http-equiv") or attrs.get("name"): attrs.get("content") for t, attrs in read.tags if t == "meta"
+    }
+    assert metas["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert metas["viewport"] == "width=device-width, initial-scale=1"
+    assert metas["generator"].startswith("relae ")
+
+
+def test_ids_are_given_once_and_drawings_have_names(page):
+    read = Page(page)
+    ids = read.values("id")
+    assert len(ids) == len(set(ids))
+    drawings = [attrs for tag, attrs in read.tags if tag == "svg"]
+    assert drawings
+    assert all(attrs.get("role") == "img" or attrs.get("aria-hidden") == "true" for attrs in drawings)
+    assert page.count('role="img"') == page.count("<desc>")
+    assert all("scope" in attrs for tag, attrs in read.tags if tag == "th")
+    assert not re.search(
+        r"[^a-z]nan[^a-z]|inf[^a-z]", " ".join(read.values("d") + read.values("cx") + read.values("x"))
+    )
+
+
+def test_titles_cannot_break_out(data, page):
+    everything = Page(render(replace(_with_names(data, HOSTILE), title=HOSTILE[0], protocol=HOSTILE[1])))
+    for read in (Page(page), everything):
+        assert not read.crossed
+        assert {tag for tag, _ in read.tags}.isdisjoint({"script", "img", "b"})
+        assert read.tags.count(("title", {})) > 1  # the page's own, and those of drawings
+    assert "<script>alert('1')</script>" in everything.text  # as words
+    assert 'Tom & Jerry\'s "best" </title></style></svg>' in everything.text
+    assert "&lt;b&gt; already escaped" in everything.text
+    assert "\x00" not in everything.text
+    assert "x" * 200 not in everything.text
+
+
+def _with_names(data, names):
+    items = [Item(name, name, 3, True) for name in names]
+    picks = [Suggestion(item, 0.5, True, [(item, 0.4), (items[0], 0.2)]) for item in items]
+    return replace(data, samples=[Sample(names[1], items, 40, 2, picks)])
+
+
+def test_a_lone_surrogate_can_be_written(data):
+    assert render(replace(data, title="half of \ud83d a face")).encode()
+
+
+def test_figures_are_those_of_the_run(run, data, page):
+    result = json.loads((run / "result.json").read_text())
+    tables = Page(page).tables
+    names = {"ndcg": "NDCG", "recall": "Recall", "tail_ndcg": "NDCG, tail", "unbiased_ndcg": "NDCG, unbiased"}
+    table = tables["The first 10 places of each list"]
+    assert [entry["role"] for entry in result["test"]] == [judged.role for judged in data.judged]
+    assert [head.split()[-1] for head in table[0][1 : len(data.judged) + 1]] == [
+        data.model_name,
+        *[judged.role for judged in data.judged[1:]],
+    ]
+    rows = {row[0].split("\n")[0]: row for row in table[1:]}
+    for place, entry in enumerate(result["test"], start=1):
+        for figure in entry["figures"]:
+            if figure["metric"] not in names or figure["k"] != 10:
+                continue
+            row = rows[names[figure["metric"]]]
+            shown = [float(v) for v in re.findall(r"\d\.\d{4}", row[place])]
+            expected = [figure["mean"], figure["low"], figure["high"]]
+            assert shown == pytest.approx(expected, abs=5.1e-5)
+    best = {row[0]: row for row in tables["The best of each model, by the validation users"][1:]}
+    assert set(best) == set(result["best"])
+    for name, point in result["best"].items():
+        assert [float(v) for v in best[name][1:4]] == pytest.approx([point["l2"], point["dropout"], point["xi"]])
+        assert float(best[name][4]) == pytest.approx(point["ndcg@10"], abs=5.1e-5)
+
+
+def test_the_page_says_what_was_done(data, page):
+    text = Page(page).text
+    for words in (data.model, data.commands[0], data.commands[1], "2024-02-29", "exact to", data.versions["numpy"]):
+        assert words in text
+    points = sum(len(trial.points) for trial in data.trials)
+    assert f"chosen among {points} configurations" in text
+    assert "not corrected" in text
+
+
+def test_users_are_nameless_unless_asked_for(page):
+    assert "mail.example" not in Page(page).text
+    assert "User 1" in page
+
+
+def test_samples_know_hits_and_reasons(data):
+    assert 1 <= len(data.samples) <= 5
+    sizes = [sample.history_size for sample in data.samples]
+    assert sizes == sorted(sizes)
+    for sample in data.samples:
+        scores = [pick.score for pick in sample.suggestions]
+        assert scores == sorted(scores, reverse=True)
+        names = {item.id for item in sample.history}
+        for pick in sample.suggestions:
+            assert pick.item.id not in names
+            shares = [share for _, share in pick.because]
+            assert shares == sorted(shares, reverse=True)
+            assert all(0 < share <= 1 + 1e-9 for share in shares)
+
+
+def test_a_difference_to_ease_is_put_in_words(data):
+    ours = data.chosen
+    theirs = replace(ours, role="EASE", figures=[replace(f, mean=f.mean / 1.25) for f in ours.figures])
+    rows = [
+        Difference("EASE", "ndcg", 10, 0.02, 0.01, 0.03, 0.0001),
+        Difference("EASE", "tail_ndcg", 10, 0.01, -0.01, 0.03, 0.4),
+        Difference("EASE", "head_ndcg", 10, -0.02, -0.03, -0.01, 0.03),
+    ]
+    read = Page(render(replace(data, judged=[ours, theirs], differences=rows)))
+    text = read.text.replace("\u00a0", " ")
+    assert "NDCG@10 +0.0200 [+0.0100, +0.0300], p < 0.001: better, and hardly by chance." in text
+    assert "NDCG@10, tail +0.0100 [−0.0100, +0.0300], p = 0.4: no difference that these users could show." in text
+    assert "NDCG@10, head −0.0200 [−0.0300, −0.0100], p = 0.03: worse, and hardly by chance." in text
+    assert "+25.0%" in text
+    assert "may be chance" in text
+
+
+# --- odd data ----------------------------------------------------------------------------------------------------
+
+
+def test_without_people_rivals_or_differences(data):
+    bare = replace(data, samples=(), neighbours=(), judged=data.judged[:1], differences=())
+    read = Page(render(bare))
+    assert not read.crossed
+    assert "What it recommends" not in read.text
+    assert "EASE, paired" not in read.text
+    assert "against EASE" not in read.text
+
+
+def test_figures_that_are_no_numbers(data):
+    nan = math.nan
+    judged = [replace(j, figures=[replace(f, mean=nan, low=nan, high=nan) for f in j.figures]) for j in data.judged]
+    points = [replace(p, metrics=dict.fromkeys(p.metrics, nan)) for t in data.trials for p in t.points]
+    trial = replace(data.trials[0], points=points)
+    differences = [replace(d, difference=nan, low=nan, high=nan, p_value=nan) for d in data.differences]
+    page = render(replace(data, judged=judged, trials=[trial, *data.trials[1:]], differences=differences))
+    assert not Page(page).crossed
+    assert not re.search(r'="[^"]*\bnan\b', page)
+
+
+def test_a_single_point_has_a_chart(data):
+    point = Point(data.l2, data.dropout, data.xi, data.front[0].metrics)
+    trial = replace(data.trials[0], l2=data.l2, dropout=data.dropout, points=[point])
+    page = render(replace(data, trials=[trial], front=[point], bests={data.model_name: point}))
+    assert "chosen" in page
+    assert not re.search(r'="[^"]*\bnan\b', page)
+
+
+def test_a_large_search_stays_small(data):
+    points = [
+        Point(data.l2, 0.1, float(xi), {name: float(value) for name in data.front[0].metrics})
+        for xi, value in zip(np.linspace(0, 1, 20_000), np.linspace(0.5, 0.9, 20_000), strict=True)
+    ]
+    page = render(replace(data, trials=[*data.trials, replace(data.trials[0], dropout=0.1, points=points)]))
+    assert len(page.encode()) < 3_000_000
+
+
+def test_a_large_catalog_has_short_curves():
+    rng = np.random.default_rng(0)
+    matrix = np.zeros((40, 5000), np.float32)
+    matrix[rng.integers(0, 40, 9000), rng.zipf(1.3, 9000) % 5000] = 1
+    facts = data_facts(Interactions(matrix))
+    assert len(facts.popularity) <= 400
+    assert facts.popularity[0] == (0.0, 0.0)
+    assert facts.popularity[-1] == pytest.approx((1.0, 1.0))
+    shares = [share for _, share in facts.popularity]
+    assert shares == sorted(shares)
+    assert sum(count for *_, count in facts.histories) == np.count_nonzero(matrix.sum(axis=1))
+    counts = np.sort(matrix.sum(axis=0))[::-1]
+    assert facts.top_share == pytest.approx(counts[:1000].sum() / counts.sum())
