@@ -14,7 +14,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     done = run("--help")
     assert done.returncode == 0
-    for command in ("demo", "datasets", "reproduce", "tune"):
+    for command in ("demo", "datasets", "reproduce", "tune", "figures", "report"):
         assert command in done.stdout
 
 

@@ -118,6 +118,71 @@ def tune(
     _tune.run(request, out, None if time_budget is None else 60 * time_budget, test)
 
 
+@app.command()
+def figures(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option(help="The folder for PNG, SVG and CSV files.")] = Path("figures"),
+    user: UserOption = "user",
+    item: ItemOption = "item",
+    rating: RatingOption = None,
+    min_rating: MinRatingOption = None,
+    weight: WeightOption = None,
+    timestamp: TimestampOption = None,
+    titles: TitlesOption = None,
+    min_user_count: MinUserOption = 0,
+    min_item_count: MinItemOption = 0,
+    split: SplitOption = "auto",
+    share: ShareOption = 0.1,
+    seed: SeedOption = 0,
+    l2: Annotated[float | None, typer.Option(help="λ where it is fixed; by the data if not given.")] = None,
+    l2s: Annotated[str | None, typer.Option(help="The λ of Figure 4, separated by commas.")] = None,
+    dropouts: Annotated[str | None, typer.Option(help="The dropouts of Figure 5, separated by commas.")] = None,
+    xis: Annotated[str | None, typer.Option(help="The ξ of Figure 3, separated by commas.")] = None,
+    only: Annotated[str | None, typer.Option(help="Some of the figures, such as 1,3; all if not given.")] = None,
+) -> None:
+    """Draw the paper's figures for DATA: spectrum, components, and what ξ, l2 and dropout do to head and tail."""
+    from relae.cli import _figures
+    from relae.cli._data import Columns, load
+
+    columns = Columns(user, item, rating, min_rating, weight, timestamp, titles, min_user_count, min_item_count)
+    divided = load(data, columns, split, share, seed)
+    _figures.figures(
+        divided.data,
+        divided.valid,
+        divided.title,
+        out,
+        l2=l2,
+        l2s=_numbers(l2s, "--l2s"),
+        dropouts=_numbers(dropouts, "--dropouts"),
+        xis=_numbers(xis, "--xis"),
+        only=None if only is None else [name.strip() for name in only.split(",") if name.strip()],
+        seed=seed,
+    )
+
+
+def _numbers(text: str | None, option: str) -> list[float] | None:
+    """Return numbers that are separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(f"{option} takes numbers separated by commas, got {text!r}") from None
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run of `relae tune`.")],
+    out: Annotated[Path | None, typer.Option(help="The file; RUN/report.html if not given.")] = None,
+    samples: Annotated[int, typer.Option(help="Test users to show recommendations for; 0 shows nobody's history.")] = 5,
+    user_ids: Annotated[bool, typer.Option("--user-ids", help="Call them by their ids, not by a number.")] = False,
+) -> None:
+    """Turn a run of `relae tune` into one HTML file to look at, print or mail: no network, light and dark."""
+    from relae.cli import _report
+
+    _report.make(run, out, samples=samples, user_ids=user_ids)
+
+
 app.add_typer(_datasets.app, name="datasets")
 
 

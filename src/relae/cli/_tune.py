@@ -121,7 +121,10 @@ def _test(
 ) -> list[tuple[str, Evaluation]]:
     """Fit the chosen model and its rivals to train and validation, and judge them by the test users."""
     k = int(request.objective.split("@")[1])
-    metrics = ("ndcg", "recall", "tail_ndcg", "tail_recall", "unbiased_ndcg", "coverage")
+    metrics = (
+        *("ndcg", "recall", "head_ndcg", "head_recall", "tail_ndcg", "tail_recall"),
+        *("unbiased_ndcg", "unbiased_recall", "coverage"),
+    )
     rivals: list[tuple[str, Point | None]] = [("chosen", result.best())]
     bests = result.bests
     if "EASE" in bests and bests["EASE"] is not result.best():
@@ -139,7 +142,8 @@ def _test(
             del model  # its inverse goes before the next one comes
     console.print()
     console.print("[bold]Test users[/bold], who took no part in the choice; fitted to train and validation")
-    console.print(Evaluations([evaluation for _, evaluation in found]))
+    shown = [f"{name}@{k}" for name in ("ndcg", "recall", "tail_ndcg", "unbiased_ndcg", "coverage")]
+    console.print(Evaluations([evaluation for _, evaluation in found]).grid(shown))
     for role, evaluation in found[1:]:
         row = found[0][1].compare(evaluation)[f"ndcg@{k}"]
         interval = f"[{row.low:+.4f}, {row.high:+.4f}]"
@@ -173,7 +177,13 @@ def _save(
         "test": None
         if tested is None
         else [
-            {"role": role, "model": evaluation.model, "figures": evaluation.records()} for role, evaluation in tested
+            {
+                "role": role,
+                "model": evaluation.model,
+                "figures": evaluation.records(),
+                "differences": [] if role == "chosen" else tested[0][1].compare(evaluation).records(),
+            }
+            for role, evaluation in tested
         ],
     }
     write_text(out / "result.json", json.dumps(record, indent=1))

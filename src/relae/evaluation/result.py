@@ -251,9 +251,13 @@ class Evaluations(_Shown, Sequence[Evaluation]):
         """Return a dictionary per evaluation, metric and cut-off."""
         return [row for evaluation in self._all for row in evaluation.records()]
 
-    def grid(self) -> Grid:
-        """Return a table with a row per evaluation and a column per metric and cut-off; the best are pointed out."""
-        names = list(dict.fromkeys(name for evaluation in self._all for name in evaluation.means))
+    def grid(self, names: Sequence[str] | None = None) -> Grid:
+        """Return a table with a row per evaluation and a column per metric and cut-off; the best are pointed out.
+
+        `names` are the columns to show, such as "ndcg@20"; all if not given.
+        """
+        if names is None:
+            names = list(dict.fromkeys(name for evaluation in self._all for name in evaluation.means))
         table = [[evaluation.means.get(name, np.nan) for name in names] for evaluation in self._all]
         strong = set()
         for c, column in enumerate(np.array(table).reshape(len(table), len(names)).T):

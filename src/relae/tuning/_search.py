@@ -132,7 +132,7 @@ class Auto:
         """Return octaves and dropouts to choose from : (candidates, 2), with room around the best so far."""
         best = max(trials, key=lambda trial: _best(trial, self.objective, None))
         octave = np.log2(best.l2 / self.scale)
-        low, high = min(-5.0, octave - 3), max(7.0, octave + 3)
+        low, high = min(-4.5, octave - 2.5), max(5.0, octave + 2.5)
         octaves = [a for a in _OCTAVES if low <= a <= high]
         return np.array([(a, b) for a in octaves for b in _DROPOUTS])
 
