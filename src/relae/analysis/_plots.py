@@ -165,7 +165,7 @@ def plot_sensitivity(found: Sensitivity, title: str = "") -> "Figure":
     if share is not None:
         _line(panels[-1], found, share, style.SHARE)
         style.dress(panels[-1], "Constraints that are gone", _AXES[found.parameter], "")
-        panels[-1].set_ylim(-0.03, 1.06)
+        panels[-1].set_ylim(-0.03, 1.15)
         panels[-1].set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
         at = found.curves["all"].best
         _ring(panels[-1], found, share, at, f"{share[at]:.1%}", style.SHARE.color)
