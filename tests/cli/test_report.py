@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from relae.analysis import report
 from relae.cli import _report
 from relae.errors import DataError
 
@@ -74,7 +75,7 @@ def test_what_the_run_says_is_believed(run):
     reported(run)
     result = json.loads((run / "result.json").read_text())
     figures = [
-        {"metric": metric, "k": 10, "mean": 0.1234, "low": 0.1, "high": None, "users": 7} for metric in _report._METRICS
+        {"metric": metric, "k": 10, "mean": 0.1234, "low": 0.1, "high": None, "users": 7} for metric in report.METRICS
     ]
     rows = [{"metric": "ndcg", "k": 10, "difference": 0.0432, "low": 0.01, "high": 0.05, "p_value": 0.02}]
     result["test"] = [

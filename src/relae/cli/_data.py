@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from relae.data import Interactions, Lists, datasets, read_lists
 from relae.errors import DataError
@@ -140,8 +139,8 @@ def _of_folder(folder: Path, split: str, share: float, seed: int) -> Divided:
         return _of_lists(folder.name, StrongLists(**lists))
     n_items = _n_items(*lists.values())
     n_users = 1 + max(int(part.owners.max()) for part in lists.values())
-    whole = {name: _interactions(part, n_users, n_items) for name, part in lists.items()}
-    data = _interactions(_joined(*lists.values()), n_users, n_items)
+    whole = {name: Interactions.from_lists(part, n_users, n_items) for name, part in lists.items()}
+    data = Interactions.from_lists(_joined(*lists.values()), n_users, n_items)
     if split not in ("auto", "weak"):
         return _divided(folder.name, data, split, share, seed)
     if "valid" in whole:
@@ -153,7 +152,7 @@ def _of_folder(folder: Path, split: str, share: float, seed: int) -> Divided:
 
 def _of_lists(title: str, lists: StrongLists, data: Interactions | None = None) -> Divided:
     n_items = _n_items(*lists)
-    parts = [_interactions(part, 1 + int(part.owners.max()), n_items) for part in lists]
+    parts = [Interactions.from_lists(part, 1 + int(part.owners.max()), n_items) for part in lists]
     train, valid_in, valid, test_in, test = parts
     to_decide = given_split(train, valid, valid_in, protocol="validation users of the given split")
     to_report = given_split(to_decide.everything(), test, test_in, protocol="test users of the given split")
@@ -167,10 +166,3 @@ def _n_items(*parts: Lists) -> int:
 def _joined(*parts: Lists) -> Lists:
     users, items = (np.concatenate([getattr(part, name) for part in parts]) for name in ("users", "items"))
     return Lists(users, items, np.unique(np.concatenate([part.owners for part in parts])))
-
-
-def _interactions(lists: Lists, n_users: int, n_items: int) -> Interactions:
-    ones = np.ones(len(lists.users), np.float32)
-    matrix = sp.csr_array((ones, (lists.users, lists.items)), shape=(n_users, n_items))
-    matrix.data[:] = 1.0  # a pair that is there twice is one interaction
-    return Interactions(matrix)

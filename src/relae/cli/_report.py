@@ -25,17 +25,6 @@ from relae.solvers import Progress
 from relae.tuning import Point, Trial
 
 _SAMPLES = 5
-_METRICS = (
-    "ndcg",
-    "recall",
-    "head_ndcg",
-    "head_recall",
-    "tail_ndcg",
-    "tail_recall",
-    "unbiased_ndcg",
-    "unbiased_recall",
-    "coverage",
-)
 
 
 def make(
@@ -166,7 +155,7 @@ def _judge(
     differences = [_difference(entry["role"], row) for entry in saved[1:] for row in entry.get("differences") or []]
     known = {(row["metric"], row["k"]) for entry in saved[:1] for row in entry["figures"]}
     k = _cut_off(result)
-    enough = bool(differences) and all((metric, k) in known for metric in _METRICS if metric != "unbiased_recall")
+    enough = bool(differences) and all((metric, k) in known for metric in report.METRICS if metric != "unbiased_recall")
     found: list[tuple[str, Evaluation]] = []
     if not enough:
         ease = result["best"].get("EASE")
@@ -194,7 +183,7 @@ def _fitted(model: Any, result: Mapping[str, Any], divided: Divided, progress: P
 
 def _evaluated(model: Any, result: Mapping[str, Any], divided: Divided, k: int, progress: Progress) -> Evaluation:
     _fitted(model, result, divided, progress)
-    return evaluate(model, divided.test, _METRICS, sorted({min(20, k), k}), progress=progress)
+    return evaluate(model, divided.test, report.METRICS, sorted({min(20, k), k}), progress=progress)
 
 
 def _merged(ours: Sequence[Mapping[str, Any]], saved: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae.analysis import report
 from relae.baselines import Popularity
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import write_text
@@ -121,10 +122,6 @@ def _test(
 ) -> list[tuple[str, Evaluation]]:
     """Fit the chosen model and its rivals to train and validation, and judge them by the test users."""
     k = int(request.objective.split("@")[1])
-    metrics = (
-        *("ndcg", "recall", "head_ndcg", "head_recall", "tail_ndcg", "tail_recall"),
-        *("unbiased_ndcg", "unbiased_recall", "coverage"),
-    )
     rivals: list[tuple[str, Point | None]] = [("chosen", result.best())]
     bests = result.bests
     if "EASE" in bests and bests["EASE"] is not result.best():
@@ -138,7 +135,7 @@ def _test(
                 model.set_params(solver=request.solver)
             model.fit(divided.test.train, progress=progress)
             ks = sorted({min(20, k), k})
-            found.append((role, evaluate(model, divided.test, metrics, ks, progress=progress)))
+            found.append((role, evaluate(model, divided.test, report.METRICS, ks, progress=progress)))
             del model  # its inverse goes before the next one comes
     console.print()
     console.print("[bold]Test users[/bold], who took no part in the choice; fitted to train and validation")

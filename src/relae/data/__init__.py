@@ -5,7 +5,7 @@ from relae.data._lists import Lists, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
 from relae.data.datasets import online_retail
 from relae.data.ids import Ids
-from relae.data.interactions import Interactions
+from relae.data.interactions import Interactions, gini
 
 __all__ = [
     "Ids",
@@ -13,6 +13,7 @@ __all__ = [
     "Lists",
     "canonical_matrix",
     "datasets",
+    "gini",
     "online_retail",
     "read_lists",
     "write_lists",

@@ -298,11 +298,8 @@ class Dataset:
         return Interactions(data.matrix, users, items, data.titles, data.times)
 
     def _from_lists(self) -> Interactions:
-        from relae.data._assemble import merge, to_matrix
-
         pairs = self.pairs()
-        shape = (int(pairs.owners.max()) + 1, int(pairs.items.max(initial=-1)) + 1)
-        return Interactions(to_matrix(merge(pairs.users, pairs.items, None, shape[1]), shape))
+        return Interactions.from_lists(pairs, int(pairs.owners.max()) + 1, int(pairs.items.max(initial=-1)) + 1)
 
 
 def names() -> list[str]:

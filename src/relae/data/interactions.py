@@ -222,8 +222,12 @@ class Interactions:
             If a line has anything but integers, or a number is too large; with the file and the line.
         """
         lists = read_lists(path)
-        shape = (_extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items))
-        return cls(to_matrix(merge(lists.users, lists.items, None, shape[1]), shape))
+        return cls.from_lists(lists, _extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items))
+
+    @classmethod
+    def from_lists(cls, lists: Lists, n_users: int, n_items: int) -> Interactions:
+        """Return the interactions in lists, whose numbers are the rows and columns; a pair named twice is one."""
+        return cls(to_matrix(merge(lists.users, lists.items, None, n_items), (n_users, n_items)))
 
     @classmethod
     def _assembled(cls, table: Table, recipe: Recipe, titles: Any) -> Interactions:
@@ -262,7 +266,7 @@ class Interactions:
             items=self.n_items,
             interactions=self.n_interactions,
             density=self.n_interactions / max(self.n_users * self.n_items, 1),
-            gini=_gini(per_item),
+            gini=gini(per_item),
             per_user=_spread(per_user),
             per_item=_spread(per_item),
         )
@@ -372,7 +376,7 @@ def _spread(counts: NDArray[np.integer[Any]]) -> Spread:
     return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
 
 
-def _gini(counts: NDArray[np.integer[Any]]) -> float:
+def gini(counts: NDArray[np.integer[Any]]) -> float:
     """Return the Gini coefficient 2 Σ i c_i / (n Σ c) − (n+1)/n of counts in rising order, i from 1."""
     n, total = len(counts), int(counts.sum())
     if total == 0:

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data import canonical_matrix
+from relae.data import canonical_matrix, gini
 from relae.errors import DataError
 from relae.evaluation.groups import head_items, propensities
 from relae.evaluation.paper import popularity_order
@@ -71,8 +71,7 @@ class Exposure:
 
 
 def _gini(exposure: Exposure) -> float:
-    shown, n, places = np.sort(exposure.shown), len(exposure.shown), int(exposure.shown.sum())
-    return float(2.0 * (np.arange(1, n + 1) @ shown) / (n * places) - (n + 1) / n) if places else float("nan")
+    return gini(exposure.shown) if exposure.shown.any() else float("nan")
 
 
 def _surprise(exposure: Exposure) -> NDArray[np.float64]:

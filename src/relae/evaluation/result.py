@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from relae.data import Ids
 from relae.evaluation import statistics
 from relae.evaluation.grid import Grid
+from relae.evaluation.metrics import PER_USER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,7 +262,7 @@ class Evaluations(_Shown, Sequence[Evaluation]):
         table = [[evaluation.means.get(name, np.nan) for name in names] for evaluation in self._all]
         strong = set()
         for c, column in enumerate(np.array(table).reshape(len(table), len(names)).T):
-            if len(column) > 1 and not np.isnan(column).all() and names[c].split("@")[0] in _MORE_IS_BETTER:
+            if len(column) > 1 and not np.isnan(column).all() and names[c].split("@")[0] in PER_USER:
                 strong |= {
                     (int(r), c + 1) for r in np.flatnonzero(np.round(column, 4) == np.round(np.nanmax(column), 4))
                 }
@@ -331,13 +332,6 @@ class Comparison(_Shown):
         return Grid(
             "", header, rows, [f"paired over users; p-values: {self.test} test, not corrected for their number"]
         )
-
-
-_MORE_IS_BETTER = frozenset(
-    f"{group}{formula}"
-    for group in ("", "head_", "tail_", "unbiased_")
-    for formula in ("recall", "recall_capped", "ndcg", "precision", "hit_rate", "mrr", "map")
-)
 
 
 def _split(name: str) -> tuple[str, int]:

@@ -352,25 +352,17 @@ def _of_lists(train: Lists, truth: Lists, histories: Lists | None, protocol: str
     judged = [train, truth] if histories is None else [truth, histories]
     n_users = 1 + max(int(part.owners.max(initial=-1)) for part in judged)
     n_train = n_users if histories is None else 1 + int(train.owners.max(initial=-1))
-    given = Interactions(_matrix(train, n_train, n_items))
-    found = _matrix(truth, n_users, n_items)
+    given = Interactions.from_lists(train, n_train, n_items)
+    found = Interactions.from_lists(truth, n_users, n_items).matrix
     return Split(
         given,
         Ids.range(n_users),
-        given.matrix if histories is None else _matrix(histories, n_users, n_items),
+        given.matrix if histories is None else Interactions.from_lists(histories, n_users, n_items).matrix,
         found,
         protocol or ("given lists, users of train" if histories is None else "given lists, other users"),
         truth_order=_in_order(truth, found),
         new_users=histories is not None,
     )
-
-
-def _matrix(lists: Lists, n_users: int, n_items: int) -> Csr:
-    """Return lists as a matrix of ones."""
-    ones = np.ones(len(lists.users), np.float32)
-    matrix = as_csr(sp.csr_array((ones, (lists.users, lists.items)), shape=(n_users, n_items)), np.float32)
-    matrix.data[:] = 1.0  # a pair that is there twice is one interaction
-    return matrix
 
 
 def _in_order(lists: Lists, matrix: Csr) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from relae.baselines import GFCF
 from relae.data import datasets
 from relae.errors import DataError
 from relae.evaluation import Evaluation, Split, evaluate, given_split, paper_splits, strong_lists
+from relae.evaluation.progress import of_all
 from relae.models import RDLAE
 from relae.reproduce._paper import REMARKS, TABLES, parameters, printed
 from relae.solvers import Progress
@@ -78,7 +79,7 @@ class Experiment:
         """
         fits = self.fits(done)
         for at, models in enumerate(fits):
-            yield from self._rows(models, _within(progress, self.title, at, len(fits)))
+            yield from self._rows(models, of_all(progress, self.title, at, len(fits)))
 
     def _rows(self, models: list[str], progress: Progress | None) -> Iterator[Row]:
         known = parameters(self.table, self.dataset)
@@ -156,17 +157,3 @@ def _asked(names: list[str]) -> tuple[list[str], list[int]]:
     """Return the metrics and the cut-offs of names such as "ndcg@20"."""
     metrics = list(dict.fromkeys(name.split("@")[0] for name in names))
     return metrics, sorted({int(name.split("@")[1]) for name in names})
-
-
-def _within(progress: Progress | None, title: str, at: int, count: int) -> Progress | None:
-    """Report a stage of one fit, and with it how much of all fits is done: nearly all of a fit is its inverse."""
-    if progress is None:
-        return None
-
-    def report(stage: str, fraction: float) -> None:
-        progress(stage, fraction)
-        low, high = (0.85, 1.0) if stage == "evaluate" else (0.0, 0.85)
-        if stage in ("evaluate", "inverse", "singular vectors"):
-            progress(title, (at + low + (high - low) * fraction) / count)
-
-    return report

@@ -7,6 +7,7 @@ import numpy as np
 
 from relae.errors import DataError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
+from relae.evaluation.progress import of_all
 from relae.models import RDLAE, suggested_l2
 from relae.solvers import Progress
 from relae.tuning._journal import Journal
@@ -67,7 +68,8 @@ def tune(
         spent = [trial.fit_seconds + trial.evaluate_seconds for trial in trials]
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
             return Tuning(objective, constraint, trials, complete=False)
-        trial = _trial(split, setting, plan, names, ks, solver, dtype, _counted(progress, len(trials), plan.size))
+        report = of_all(progress, "search", len(trials), plan.size)
+        trial = _trial(split, setting, plan, names, ks, solver, dtype, report)
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
@@ -136,17 +138,3 @@ def _planned(search: str | Search, split: Split, objective: str, budget: int, co
     if search == "grid":
         return GridSearch([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
     raise ValueError(f"search must be 'auto', 'grid' or a search of your own, got {search!r}")
-
-
-def _counted(progress: Progress | None, done: int, size: int) -> Progress | None:
-    """Report the stages of one trial, and with them how much of all is done: nearly all of a fit is its inverse."""
-    if progress is None:
-        return None
-
-    def report(stage: str, fraction: float) -> None:
-        progress(stage, fraction)
-        low, high = (0.8, 1.0) if stage == "evaluate" else (0.0, 0.8)
-        if stage in ("evaluate", "inverse"):
-            progress("search", (done + low + (high - low) * fraction) / size)
-
-    return report

@@ -15,9 +15,10 @@ from relae.analysis.report._data import (
     Trial,
 )
 from relae.analysis.report._gather import data_facts, fit_facts, neighbours, samples
-from relae.analysis.report._page import render
+from relae.analysis.report._page import METRICS, render
 
 __all__ = [
+    "METRICS",
     "DataFacts",
     "Difference",
     "Figure",

@@ -11,7 +11,7 @@ from relae.analysis.report._data import Item, Judged, Neighbours, ReportData, Sa
 from relae.analysis.report._html import Markup, join, tag
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_ROWS = (
+METRICS = (
     "ndcg",
     "recall",
     "head_ndcg",
@@ -235,7 +235,7 @@ def _verdict(data: ReportData) -> Markup | None:
 def _accuracy_table(data: ReportData, k: int) -> Markup | None:
     ease = data.rival("EASE")
     rows = []
-    for metric in _ROWS:
+    for metric in METRICS:
         figures = [judged.figure(metric, k) for judged in data.judged]
         if not any(figures):
             continue
