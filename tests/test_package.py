@@ -26,8 +26,10 @@ def test_the_public_names():
         "PlanError",
         "PrecisionError",
         "RelaeError",
+        "StoreError",
         "UnknownItemsWarning",
         "__version__",
+        "load",
         "plan",
     ]
     assert all(hasattr(relae, name) for name in relae.__all__)

@@ -1,9 +1,10 @@
 """relae: RElaxed Linear AutoEncoders, recommenders with a closed form."""
 
 from relae.data import Interactions
-from relae.errors import DataError, NotFittedError, PlanError, PrecisionError, RelaeError, UnknownItemsWarning
+from relae.errors import DataError, NotFittedError, PlanError, PrecisionError, RelaeError, StoreError, UnknownItemsWarning
 from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
 from relae.solvers import plan
+from relae.store import load
 
 __version__ = "0.1.0"
 
@@ -20,7 +21,9 @@ __all__ = [
     "PlanError",
     "PrecisionError",
     "RelaeError",
+    "StoreError",
     "UnknownItemsWarning",
     "__version__",
+    "load",
     "plan",
 ]

@@ -17,6 +17,10 @@ class PrecisionError(RelaeError, ArithmeticError):
     """The fit failed its own check and could not be repaired."""
 
 
+class StoreError(RelaeError):
+    """A model folder cannot be written, or cannot be trusted as it is."""
+
+
 class NotFittedError(RelaeError, AttributeError):
     """The model is used before `fit`."""
 

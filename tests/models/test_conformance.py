@@ -241,6 +241,17 @@ def test_explanations_sum_to_the_score(case, weights):
             assert dict(zip(why.items, why.contributions, strict=True)) == pytest.approx(expected, abs=1e-9)
 
 
+def test_several_explanations_in_one_pass(model):
+    history = csr(NEW[3:4])
+    items = [4, int(history.indices[0]), 4, 0]
+    for together, alone in zip(
+        model.explain_all(history, items), [model.explain(history, i) for i in items], strict=True
+    ):
+        assert (together.item, together.items) == (alone.item, alone.items)
+        assert together.contributions == pytest.approx(alone.contributions, rel=1e-6)
+    assert model.explain_all(history, []) == []
+
+
 def test_shares_of_an_explanation(model):
     why = model.explain(csr(NEW[3:4]), 1)
     positive = why.contributions[why.contributions > 0]

@@ -303,7 +303,7 @@ def test_unknown_item(model, ids):
 
 
 def test_explain_takes_one_history(model, ids):
-    with pytest.raises(DataError, match="explain takes one history, got 2"):
+    with pytest.raises(DataError, match="an explanation is of one history, got 2"):
         model.explain([[ids[0]], [ids[1]]], ids[2])
     assert model.explain([[ids[0]]], ids[2]).items == [ids[0]]
 

@@ -81,6 +81,18 @@ def test_rows(case):
     assert case.inverse.rows(np.array([], np.int64)).shape == (0, case.x.shape[1])
 
 
+def test_block(case):
+    rows, columns = np.array([7, EMPTY_ITEM, 0, 7]), np.array([0, 7, 3, EMPTY_ITEM, 0])
+    case.check(case.inverse.block(rows, columns), case.expected[np.ix_(rows, columns)])
+    assert case.inverse.block(rows, np.array([], np.int64)).shape == (4, 0)
+    assert case.inverse.block(np.array([], np.int64), columns).shape == (0, 5)
+
+
+def test_it_can_be_taken_apart_and_put_together(case):
+    again = type(case.inverse).from_arrays(case.inverse.arrays(), case.penalty)
+    assert np.array_equal(again.rows(np.arange(5)), case.inverse.rows(np.arange(5)))
+
+
 def test_rows_are_not_a_view_of_the_model(case):
     case.inverse.rows(np.array([1, 2]))[:] = np.nan
     case.check(case.inverse.rows(np.array([1, 2])), case.expected[[1, 2]])

@@ -1,5 +1,6 @@
 """GF-CF (Shen et al., CIKM 2021): graph filters with a closed form, no items × items matrix."""
 
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -9,8 +10,19 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from relae.data import Interactions
 from relae.errors import DataError
-from relae.linalg import Csr, Dense, as_csr, dense_sparse, sparse_dense, sparse_sparse, transpose
-from relae.recommender import HistoryRecommender
+from relae.linalg import (
+    Arrays,
+    Csr,
+    Dense,
+    as_csr,
+    csr_from_parts,
+    csr_parts,
+    dense_sparse,
+    sparse_dense,
+    sparse_sparse,
+    transpose,
+)
+from relae.recommender import HistoryRecommender, State
 from relae.solvers import Progress
 
 _BATCH_BYTES = 256e6
@@ -68,6 +80,23 @@ class GFCF(HistoryRecommender):
         self.vectors_, self._item_scale_ = vectors, item_scale.astype(np.float32)
         self._remember(interactions)
         return self
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        arrays: dict[str, Any] = {**csr_parts("filter", self.filter_), "item_scale": self._item_scale_}
+        if self.vectors_ is not None:
+            arrays["vectors"] = self.vectors_
+        return State(state.facts, {**state.arrays, **arrays})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        n_items, vectors, scale = len(self.items_), arrays.get("vectors"), np.array(arrays["item_scale"])
+        if scale.shape != (n_items,) or (vectors is not None and vectors.shape != (n_items, self.rank)):
+            raise ValueError(f"the filter is not of {n_items:,} items and {self.rank} vectors")
+        if (vectors is None) != (self.alpha == 0):
+            raise ValueError(f"singular vectors do not go with alpha={self.alpha}")
+        self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, n_items))
+        self._filter_t_, self.vectors_, self._item_scale_ = transpose(self.filter_), vectors, scale
 
     def _project(self, batch: Csr) -> Dense:
         scores = dense_sparse(sparse_sparse(batch, self._filter_t_), self._filter_t_)

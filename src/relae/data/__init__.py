@@ -4,7 +4,7 @@ from relae.data import datasets
 from relae.data._lists import Lists, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
 from relae.data.datasets import online_retail
-from relae.data.ids import Ids
+from relae.data.ids import Ids, decode_texts, encode_texts
 from relae.data.interactions import Interactions, gini
 
 __all__ = [
@@ -13,6 +13,8 @@ __all__ = [
     "Lists",
     "canonical_matrix",
     "datasets",
+    "decode_texts",
+    "encode_texts",
     "gini",
     "online_retail",
     "read_lists",

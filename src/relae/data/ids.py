@@ -60,14 +60,13 @@ class Ids:
         """Return the ids that `encode` wrote."""
         if array.dtype != np.uint8:
             return cls(array)
-        return cls(_object_array(array.tobytes().decode().split("\0")[:-1]))
+        return cls(_object_array(_split_texts(array)))
 
     def encode(self) -> NDArray[Any]:
         """Return one plain array to save: int64 ids as they are, strings as NUL-terminated UTF-8 (uint8)."""
         if self.kind == "int":
             return self.values
-        text = "".join(f"{value}\0" for value in self.values)
-        return np.frombuffer(text.encode(), dtype=np.uint8)
+        return _joined_texts(self.values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -184,6 +183,24 @@ class Ids:
         if len(repeated):
             [twice] = ordered[repeated[:1]].tolist()
             raise DataError(f"ids must differ, but {twice!r} occurs more than once")
+
+
+def encode_texts(texts: Iterable[str | None]) -> NDArray[np.uint8]:
+    """Return texts as one plain array to save; what is missing is saved as empty."""
+    return _joined_texts((text or "").replace("\0", " ").encode(errors="replace").decode() for text in texts)
+
+
+def decode_texts(array: NDArray[np.uint8]) -> NDArray[np.object_]:
+    """Return the texts that `encode_texts` wrote, None where there is none."""
+    return _object_array([text or None for text in _split_texts(array)])
+
+
+def _joined_texts(texts: Iterable[str]) -> NDArray[np.uint8]:
+    return np.frombuffer("".join(f"{text}\0" for text in texts).encode(), dtype=np.uint8)
+
+
+def _split_texts(array: NDArray[Any]) -> list[str]:
+    return array.tobytes().decode().split("\0")[:-1]
 
 
 def _sequence(values: Iterable[Any]) -> Sequence[Any] | NDArray[Any]:

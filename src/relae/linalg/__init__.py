@@ -1,6 +1,7 @@
 """Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
 from relae.linalg.lists import best_sums, ranked_sums
+from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts
 from relae.linalg.sparse import (
     Csr,
     Dense,
@@ -14,19 +15,24 @@ from relae.linalg.sparse import (
     transpose,
 )
 from relae.linalg.spd import inverse_workspace_bytes, invert_spd
-from relae.linalg.threads import one_blas_thread
+from relae.linalg.threads import limit_threads, one_blas_thread
 from relae.linalg.topk import top_k
 
 __all__ = [
+    "Arrays",
+    "Blocks",
     "Csr",
     "Dense",
     "Vector",
     "as_csr",
     "best_sums",
+    "csr_from_parts",
+    "csr_parts",
     "dense_sparse",
     "gram",
     "inverse_workspace_bytes",
     "invert_spd",
+    "limit_threads",
     "one_blas_thread",
     "quadratic_forms",
     "ranked_sums",

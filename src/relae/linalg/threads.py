@@ -15,3 +15,13 @@ def one_blas_thread() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+def limit_threads(count: int) -> None:
+    """Use at most so many threads in this process from now on: for processes that share the cores."""
+    import numba
+    from threadpoolctl import threadpool_limits
+
+    count = max(1, min(count, numba.get_num_threads()))
+    numba.set_num_threads(count)
+    threadpool_limits(count)

@@ -1,7 +1,7 @@
 """What the six models share: one fitted inverse, and everything that is read from it."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.data import Interactions
 from relae.errors import DataError
-from relae.linalg import Csr, Dense, Vector
+from relae.linalg import Arrays, Blocks, Csr, Dense, Vector
 from relae.ranking import barred_columns, rank
-from relae.recommender import HistoryRecommender
-from relae.solvers import Inverse, Plan, Progress, ensure_memory, solve
+from relae.recommender import HistoryRecommender, State
+from relae.solvers import FORMS, Forecast, Inverse, Plan, Progress, ensure_memory, solve
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 
@@ -195,21 +195,25 @@ class LinearAutoencoder(HistoryRecommender):
 
     def explain(self, history: Any, item: Any) -> Explanation:
         """Return what each item of one history adds to the score of `item`: x_i·B_ij, which sum to the score."""
+        [explanation] = self.explain_all(history, [item])
+        return explanation
+
+    def explain_all(self, history: Any, items: Iterable[Any]) -> list[Explanation]:
+        """Return an explanation of each of several items for one history, in one pass over the inverse."""
         given = self.encode(history)
         if given.matrix.shape[0] != 1:
-            raise DataError(f"explain takes one history, got {given.matrix.shape[0]:,}")
-        column = self._column_of(item)
-        seen, values = given.matrix.indices, given.matrix.data.astype(np.float64)
-        row = self.inverse_.rows(np.array([column]))[0, seen].astype(np.float64)  # P is symmetric
-        contributions = values * ((seen == column) - row * self.column_weights()[column])
-        order = np.argsort(-contributions, kind="stable")
-        [name] = self.items_.take(np.array([column]))
-        return Explanation(
-            item=name,
-            score=float(contributions.sum()),
-            items=list(self.items_.take(seen[order])),
-            contributions=contributions[order],
-        )
+            raise DataError(f"an explanation is of one history, got {given.matrix.shape[0]:,}")
+        columns = np.array([self._column_of(item) for item in items], np.int64)
+        seen, values = given.matrix.indices.astype(np.int64), given.matrix.data.astype(np.float64)
+        block = self.inverse_.block(columns, seen).astype(np.float64)  # (items, seen), and P is symmetric
+        weights = self.column_weights()[columns]
+        contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
+        names = self.items_.take(seen)
+        orders = np.argsort(-contributions, axis=1, kind="stable")
+        return [
+            Explanation(item=name, score=float(row.sum()), items=list(names[order]), contributions=row[order])
+            for name, row, order in zip(self.items_.take(columns), contributions, orders, strict=True)
+        ]
 
     # --- small change ------------------------------------------------------------------------------------------
 
@@ -219,6 +223,39 @@ class LinearAutoencoder(HistoryRecommender):
         algebra.check_xi(other.xi)
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name.endswith("_")})
         return other
+
+    def _state(self, form: str) -> State:
+        """Add P, in the form asked for, and what was found on the way to it."""
+        state = super()._state(form)
+        own = self.inverse_.solver
+        if form in ("fitted", own):
+            parts: dict[str, Any] = dict(self.inverse_.arrays())
+        elif form == "primal":
+            n = len(self.items_)
+            parts = {"inverse": Blocks((n, n), self.inverse_.dtype, self.inverse_.rows)}
+        else:
+            raise ValueError(f"this model has the {own} form, and cannot be saved in the {form} form")
+        facts = {
+            "l2": self.l2_,
+            "residual": self.residual_,
+            "solver": self.plan_.solver,
+            "form": own if form == "fitted" else form,
+            "dtype": self.inverse_.dtype.name,
+            "xi_interval": list(self.xi_interval_),
+            "plan": asdict(self.plan_),
+        }
+        arrays = {"penalty": self.penalty_, "inverse_diagonal": self.inverse_diagonal_, **parts}
+        return State({**state.facts, **facts}, {**state.arrays, **arrays})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        penalty, diagonal = np.array(arrays["penalty"]), np.array(arrays["inverse_diagonal"])
+        for name, vector in (("penalty", penalty), ("inverse_diagonal", diagonal)):
+            if vector.shape != (len(self.items_),) or not (np.isfinite(vector) & (vector > 0)).all():
+                raise ValueError(f"{name} is not a positive number per item")
+        self.inverse_ = FORMS[facts["form"]].from_arrays(arrays, penalty)
+        self.penalty_, self.inverse_diagonal_ = penalty, diagonal
+        self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
 
     def _facts(self) -> dict[str, str]:
         chosen = self.plan_
@@ -233,3 +270,9 @@ def _gram_diagonal(x: Csr) -> NDArray[np.float64]:
     """Σ_u x_uj² : (items,)."""
     squares = x.data.astype(np.float64) ** 2
     return np.bincount(x.indices, weights=squares, minlength=x.shape[1]).astype(np.float64, copy=False)
+
+
+def _plan(record: dict[str, Any]) -> Plan:
+    """Return the plan that `asdict` took apart."""
+    forecasts = tuple(Forecast(**each) for each in record["forecasts"])
+    return Plan(**record | {"chosen": Forecast(**record["chosen"]), "forecasts": forecasts})

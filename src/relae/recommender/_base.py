@@ -1,21 +1,23 @@
 """From histories to recommendations: everything that does not depend on how a model scores."""
 
 import inspect
+import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data import Ids, Interactions
+from relae.data import Ids, Interactions, decode_texts, encode_texts
 from relae.errors import DataError, NotFittedError, UnknownItemsWarning
-from relae.linalg import Csr, Dense, Vector
+from relae.linalg import Arrays, Csr, Dense, Vector
 from relae.ranking import barred_columns, rank
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
+from relae.recommender._state import State
 from relae.solvers import Progress, ensure_memory
 
 
@@ -93,6 +95,39 @@ class HistoryRecommender(Estimator, ABC):
         self.items_, self.titles_ = interactions.items, interactions.titles
         self.item_counts_ = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
         self.n_users_ = interactions.n_users
+
+    # --- on disk -----------------------------------------------------------------------------------------------
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        form: str = "fitted",
+        histories: Interactions | None = None,
+        title: str | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Save the model as a folder that `relae.load` opens; see `relae.store.save`."""
+        from relae.store import save
+
+        save(self, path, form=form, histories=histories, title=title, progress=progress)
+
+    def _state(self, form: str) -> State:
+        """What the fit has found, as plain arrays and a few facts; `form` is of the linear autoencoders."""
+        arrays: dict[str, Any] = {"items": self.items_.encode(), "item_counts": self.item_counts_}
+        if self.titles_ is not None:
+            arrays["titles"] = encode_texts(self.titles_)
+        return State({"users": self.n_users_}, arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        """Take up what `_state` gave; a ValueError or KeyError if that cannot be what it gave."""
+        items, counts = Ids.decode(arrays["items"]), np.array(arrays["item_counts"])
+        titles = decode_texts(arrays["titles"]) if "titles" in arrays else None
+        if counts.shape != (len(items),) or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
+            raise ValueError(f"item_counts is not a count per item, of which there are {len(items):,}")
+        if titles is not None and len(titles) != len(items):
+            raise ValueError(f"there are {len(titles):,} titles for {len(items):,} items")
+        self.items_, self.titles_, self.item_counts_, self.n_users_ = items, titles, counts, int(facts["users"])
 
     # --- recommendations ---------------------------------------------------------------------------------------
 

@@ -4,9 +4,10 @@ from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
 from relae.solvers._plan import Forecast, Plan, available_memory, ensure_memory, forecast, gigabytes, plan
 from relae.solvers._primal import PrimalInverse
-from relae.solvers._solve import TOLERANCE, Progress, Solution, residual, solve
+from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, residual, solve
 
 __all__ = [
+    "FORMS",
     "TOLERANCE",
     "DualInverse",
     "Forecast",

@@ -6,12 +6,25 @@ Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ �
 """
 
 from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.linalg import Csr, Dense, dense_sparse, gram, invert_spd, quadratic_forms, sparse_sparse, transpose
+from relae.linalg import (
+    Arrays,
+    Csr,
+    Dense,
+    csr_from_parts,
+    csr_parts,
+    dense_sparse,
+    gram,
+    invert_spd,
+    quadratic_forms,
+    sparse_dense,
+    sparse_sparse,
+    transpose,
+)
 
 
 class DualInverse:
@@ -78,12 +91,32 @@ class DualInverse:
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
         """P[items] : (len(items), items)."""
-        count = len(items)
-        units = sp.csr_array(
-            (np.ones(count, self.dtype), np.asarray(items, np.int32), np.arange(count + 1)),
-            shape=(count, self.n_items),
-        )
-        return self._project_new(units)
+        out = self._outside_diagonal(items, self._scaled)
+        out[np.arange(len(items)), items] += (1.0 / self.penalty[items]).astype(self.dtype)
+        return out
+
+    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+        """P[rows][:, columns] : (rows, columns)."""
+        out = self._outside_diagonal(rows, self._scaled[columns])
+        out += ((rows[:, None] == columns) / self.penalty[columns]).astype(self.dtype)
+        return out
+
+    def _outside_diagonal(self, items: NDArray[np.int64], scaled: Csr) -> Dense:
+        """Return −V K⁻¹ Vᵀ for some rows of V, reading only the rows of K⁻¹ whose users have one of the items."""
+        out = dense_sparse(sparse_dense(self._scaled[items], self.kernel_inverse), scaled)
+        return np.negative(out, out=out)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """K⁻¹ and X."""
+        return {"kernel_inverse": self.kernel_inverse, **csr_parts("x", self.x)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
+        """Return the inverse with this K⁻¹, which is not copied, and this X, which is."""
+        square = arrays["kernel_inverse"]
+        if square.ndim != 2 or square.shape[0] != square.shape[1] or square.dtype.kind != "f":
+            raise ValueError(f"the inverse of the kernel has the shape {square.shape} of {square.dtype}")
+        return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty)
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""

@@ -1,11 +1,11 @@
 """What every solver gives: P = (G + Λ)⁻¹ as something that histories can be projected through."""
 
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import Csr, Dense
+from relae.linalg import Arrays, Csr, Dense
 
 
 class Inverse(Protocol):
@@ -34,6 +34,16 @@ class Inverse(Protocol):
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
         """P[items] : (len(items), items)."""
+
+    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+        """P[rows][:, columns] : (rows, columns), without the rest of these rows."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What `from_arrays` makes this inverse of again, beside the penalty."""
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
+        """Return the inverse that `arrays` took apart; a ValueError if these are not its arrays."""
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns), for the check."""

@@ -1,11 +1,12 @@
 """P by inverting G + Λ itself: a square of items × items."""
 
 from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import Csr, Dense, gram, invert_spd, sparse_dense, transpose
+from relae.linalg import Arrays, Csr, Dense, gram, invert_spd, sparse_dense, transpose
 
 
 class PrimalInverse:
@@ -43,6 +44,22 @@ class PrimalInverse:
     def rows(self, items: NDArray[np.int64]) -> Dense:
         """P[items] : (len(items), items)."""
         return self.square[items]
+
+    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+        """P[rows][:, columns] : (rows, columns)."""
+        return self.square[np.ix_(rows, columns)]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """P itself."""
+        return {"inverse": self.square}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
+        """Return the inverse with this P; nothing is copied."""
+        square = arrays["inverse"]
+        if square.shape != (len(penalty), len(penalty)) or square.dtype.kind != "f":
+            raise ValueError(f"the inverse of {len(penalty):,} items has the shape {square.shape} of {square.dtype}")
+        return cls(square)
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""

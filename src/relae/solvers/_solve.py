@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 
 from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr, as_csr
-from relae.solvers._dual import solve_dual
+from relae.solvers._dual import DualInverse, solve_dual
 from relae.solvers._inverse import Inverse
 from relae.solvers._plan import Plan, check_dtype, gigabytes, plan
-from relae.solvers._primal import solve_primal
+from relae.solvers._primal import PrimalInverse, solve_primal
 
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the fraction of it that is done."""
+
+FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse}
+"""The forms that an inverse can be kept in."""
 
 TOLERANCE = 1e-3
 _PROBES = 4

@@ -1,0 +1,56 @@
+"""Small fitted models of every kind, and what makes two of them the same."""
+
+from functools import cache
+
+import numpy as np
+
+from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
+from relae.baselines import GFCF, Popularity
+
+from ..oracles import csr, example, new_histories
+
+USERS, ITEMS = 40, 31
+X = example(USERS, ITEMS, weighted=True)
+NEW = csr(new_histories(8, ITEMS, weighted=True))
+TITLES = [None if j % 7 == 3 else f"Tītle №{j}, “so to speak”" for j in range(ITEMS)]
+MODELS = {
+    "LAE": LAE(6.0),
+    "EASE": EASE(6.0, dtype="float64"),
+    "RLAE": RLAE(xi=0.7),
+    "DLAE": DLAE(3.0, 0.4),
+    "EDLAE": EDLAE(3.0, 0.4, solver="primal"),
+    "RDLAE": RDLAE(3.0, 0.4, 0.42, solver="dual"),
+    "GFCF": GFCF(0.3, 5),
+    "GFCF without vectors": GFCF(0.0),
+    "Popularity": Popularity(),
+}
+
+
+@cache
+def data(ids="str"):
+    items = [f"ïtem {j * 3 % ITEMS}" for j in range(ITEMS)] if ids == "str" else [5 * j for j in range(ITEMS)]
+    users = [f"user {u}" for u in range(USERS)] if ids == "str" else [900 - u for u in range(USERS)]
+    return Interactions(csr(X), users, items, TITLES if ids == "str" else None)
+
+
+@cache
+def fitted(name, ids="str"):
+    """A fitted model. Shared between tests: do not refit it."""
+    model = MODELS[name]
+    return type(model)(**model.get_params()).fit(data(ids))
+
+
+def same(ours, theirs):
+    """Whether two models are the same in all that they say, to the last bit."""
+    found = [
+        type(ours) is type(theirs),
+        ours.get_params() == theirs.get_params(),
+        ours.items_ == theirs.items_,
+        (ours.titles_ is None) == (theirs.titles_ is None),
+        ours.titles_ is None or list(ours.titles_) == list(theirs.titles_),
+        np.array_equal(ours.item_counts_, theirs.item_counts_),
+        ours.n_users_ == theirs.n_users_,
+        np.array_equal(ours.score(NEW), theirs.score(NEW)),
+        ours._facts() == theirs._facts(),
+    ]
+    return all(found)
