@@ -20,6 +20,13 @@ def barred_columns(
     return barred
 
 
+def check_k(k: int) -> int:
+    """Return how many items to rank, if that is a whole number of at least 1."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    return int(k)
+
+
 def rank(
     values: Dense,
     k: int,
@@ -35,9 +42,8 @@ def rank(
     column; where fewer than k columns are left, −1 and −inf fill up. The columns that another `scale` gave for the same
     seen and barred are good `hints`: they save sorting, and change nothing.
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    k = check_k(k)
     if barred is not None:
         scale = np.ones(values.shape[1], values.dtype) if scale is None else scale.astype(values.dtype)
         scale[barred] = np.nan  # NaN is never chosen
-    return top_k(values, int(k), scale, seen, hints)
+    return top_k(values, k, scale, seen, hints)

@@ -16,7 +16,7 @@ from relae.linalg.sparse import (
 )
 from relae.linalg.spd import inverse_workspace_bytes, invert_spd
 from relae.linalg.threads import limit_threads, one_blas_thread
-from relae.linalg.topk import top_k
+from relae.linalg.topk import load_kernels, top_k
 
 __all__ = [
     "Arrays",
@@ -33,6 +33,7 @@ __all__ = [
     "inverse_workspace_bytes",
     "invert_spd",
     "limit_threads",
+    "load_kernels",
     "one_blas_thread",
     "quadratic_forms",
     "ranked_sums",

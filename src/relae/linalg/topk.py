@@ -33,3 +33,8 @@ def top_k(
         hints = np.empty((rows, 0), np.int64) if hints is None else np.ascontiguousarray(hints, np.int64)
         run("top_k", values, scale, skip_indptr, skip_indices, hints, columns, best)
     return columns, best
+
+
+def load_kernels() -> None:
+    """Wake the compiler, which takes most of a second at the first use of a kernel in a process."""
+    top_k(np.zeros((1, 1), np.float32), 1)

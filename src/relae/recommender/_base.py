@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from relae.data import Ids, Interactions, decode_texts, encode_texts
 from relae.errors import DataError, NotFittedError, UnknownItemsWarning
 from relae.linalg import Arrays, Csr, Dense, Vector
-from relae.ranking import barred_columns, rank
+from relae.ranking import barred_columns, check_k, rank
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
 from relae.recommender._state import State
@@ -179,10 +179,10 @@ class HistoryRecommender(Estimator, ABC):
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
         """Recommend for several scales of one projection."""
+        k = check_k(k)
         given = self.encode(histories)
         barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
         users = given.matrix.shape[0]
-        popular, _ = rank(self.item_counts_[None].astype(np.float64), k, barred=barred)
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in scales]
         for start, stop in self._batches(users):
             batch = given.matrix[start:stop]
@@ -196,8 +196,10 @@ class HistoryRecommender(Estimator, ABC):
                     scaled = projected if scale is None else projected * scale
                     best = rank(self._with_history(scaled, batch), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
-                ids[start + empty] = popular
-                scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
+                if len(empty):
+                    popular, _ = rank(self.item_counts_[None].astype(np.float64), k, barred=barred)
+                    ids[start + empty] = popular
+                    scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
             if progress is not None:
                 progress("recommend", stop / users)
         return [self._returned(given, ids, scores) for ids, scores in results]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relae.data import Ids, Interactions, gini
 from relae.errors import StoreError
-from relae.linalg import csr_from_parts, csr_parts
+from relae.linalg import csr_from_parts, csr_parts, load_kernels
 from relae.recommender import HistoryRecommender, encode
 from relae.solvers import FORMS, Progress
 from relae.store._folder import read, write
@@ -139,7 +139,8 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False) -> Saved:
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = False) -> HistoryRecommender:
-    """Return the model that was saved in a folder; see `open_model`."""
+    """Return the model that was saved in a folder, ready to use; see `open_model`."""
+    load_kernels()
     return open_model(path, verify=verify).model
 
 
