@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check bench docs clean help
+.PHONY: demo test check bench docs reference clean help
 
 help:
 	@echo "make demo    the embedded data set, end to end, in under a minute"
 	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets)"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
+	@echo "make reference   the pages of the docs about commands and HTTP, made from the program"
 	@echo "make docs    the documentation as a web site, in site/"
 
 demo: $(VENV)/.core
@@ -26,6 +27,9 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(BENCH)
+
+reference: $(VENV)/.dev
+	$(BIN)/python -m tools.reference
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

@@ -1,6 +1,7 @@
 """The README and the pages of the docs do what they say: their Python runs, block after block."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))  # for the tools beside the package
 
 
 def python_blocks(page: Path) -> list[str]:
@@ -39,3 +41,30 @@ def test_every_page_of_the_docs_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert {page for page in pages if page not in navigation} == set()
+
+
+@pytest.mark.parametrize("name", ["docs/commands.md", "docs/http.md"])
+def test_pages_that_are_made_from_the_program_are_up_to_date(name: str) -> None:
+    from tools.reference import PAGES
+
+    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run `make reference`"
+
+
+def test_every_command_is_in_the_docs() -> None:
+    """Asked of the program itself, and not of the tool that makes the page."""
+    from typer.testing import CliRunner
+
+    from relae.cli import app
+
+    page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+
+    def commands(*path: str) -> list[str]:
+        text = CliRunner().invoke(app, [*path, "--help"], env={"NO_COLOR": "1", "TERMINAL_WIDTH": "200"}).stdout
+        tables = text.split("Options", 1)[1].split("─╯", 1)[1]
+        return re.findall(r"^│ ([a-z][a-z-]*) ", tables, re.MULTILINE)
+
+    found = commands()
+    assert {"plan", "fit", "tune", "evaluate", "recommend", "similar", "explain", "export", "serve"} <= set(found)
+    missing = [name for name in found if name != "datasets" and f"## relae {name}\n" not in page]
+    missing += [name for name in commands("datasets") if f"## relae datasets {name}\n" not in page]
+    assert missing == []

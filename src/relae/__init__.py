@@ -1,7 +1,15 @@
 """relae: RElaxed Linear AutoEncoders, recommenders with a closed form."""
 
 from relae.data import Interactions
-from relae.errors import DataError, NotFittedError, PlanError, PrecisionError, RelaeError, StoreError, UnknownItemsWarning
+from relae.errors import (
+    DataError,
+    NotFittedError,
+    PlanError,
+    PrecisionError,
+    RelaeError,
+    StoreError,
+    UnknownItemsWarning,
+)
 from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
 from relae.solvers import plan
 from relae.store import load

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relae.cli import _datasets
-from relae.data import datasets
+from relae.data import Interactions, datasets, online_retail
 from relae.errors import DataError
 
 from ..data.server import serving
@@ -149,3 +149,14 @@ def test_errors_go_up_to_main(arguments, message):
 def test_help_names_every_command():
     text = shown("--help")
     assert all(command in text for command in ("list", "info", "get", "stats"))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_export_can_be_read_again(kind, tmp_path):
+    said = shown("export", "online-retail", "--out", str(tmp_path), "--format", kind)
+    assert f"{tmp_path}/interactions.{kind}: 266,802 rows" in said
+    again = Interactions.read(tmp_path / f"interactions.{kind}", titles=tmp_path / f"items.{kind}")
+    original = online_retail()
+    assert (again.users, again.items) == (original.users, original.items)
+    assert (again.matrix != original.matrix).nnz == 0
+    assert again.titles.tolist() == original.titles.tolist()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relae.cli._console import errors, output, print_json, table
+from relae.cli._options import JsonOption
+
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from relae.data.datasets import Comparison, Dataset, DatasetFile
     from relae.data.interactions import Statistics
@@ -21,34 +25,39 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+class TableFormat(StrEnum):
+    """How tables are written."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; `relae datasets list` has them all.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
-def list_datasets(as_json: AsJson = False) -> None:
+def list_datasets(as_json: JsonOption = False) -> None:
     """List the data sets, and which of them are here."""
     from relae.data import datasets
 
     found = [datasets.get(name) for name in datasets.names()]
     if as_json:
-        _print_json([_summary(dataset) for dataset in found])
+        print_json([_summary(dataset) for dataset in found])
         return
-    table = _table("name", "paper", "here")
-    for name in ("users", "items", "interactions"):
-        table.add_column(name, justify="right", no_wrap=True)
+    shown = table("name", "paper", "here", ">users", ">items", ">interactions")
     for dataset in found:
         expected = dataset.expected
         counts = ["?"] * 3 if expected is None else [f"{n:,}" for n in vars(expected).values()]
         here = "embedded" if dataset.embedded else "[green]yes[/green]" if dataset.present else "[dim]missing[/dim]"
-        table.add_row(f"[bold]{dataset.name}[/bold]", "yes" if dataset.paper else "", here, *counts)
-    console = _console()
-    console.print(table)
+        shown.add_row(f"[bold]{dataset.name}[/bold]", "yes" if dataset.paper else "", here, *counts)
+    console = output()
+    console.print(shown)
     console.print("[dim]Counts are after each set's recipe. More: relae datasets info NAME[/dim]", soft_wrap=True)
 
 
 @app.command()
-def info(name: Name, as_json: AsJson = False) -> None:
+def info(name: Name, as_json: JsonOption = False) -> None:
     """Show where a data set comes from, its recipe, licence, files and checksums."""
     from rich.markup import escape
 
@@ -56,10 +65,10 @@ def info(name: Name, as_json: AsJson = False) -> None:
 
     dataset = datasets.get(name)
     if as_json:
-        _print_json(_description(dataset))
+        print_json(_description(dataset))
         return
-    console = _console()
-    rows = _table("", "", header=False)
+    console = output()
+    rows = table("", "", header=False)
     rows.columns[0].style = "cyan"
     rows.columns[1].no_wrap = False
     rows.columns[1].overflow = "fold"
@@ -93,69 +102,63 @@ def get(
     force: Annotated[bool, typer.Option("--force", help="Fetch the files even if they are here.")] = False,
 ) -> None:
     """Download a data set, or go on with a download that was interrupted, and check it."""
-    from rich.console import Console
     from rich.markup import escape
 
     from relae.cli._progress import progress_bar
     from relae.data import datasets
 
     dataset = datasets.get(name)
-    with progress_bar(Console(stderr=True)) as progress:
+    with progress_bar(errors()) as progress:
         dataset.download(progress, force)
     where = "comes with the package" if dataset.embedded else f"is in {escape(str(dataset.folder()))}"
-    console = _console()
+    console = output()
     console.print(f"{dataset.title} {where}", soft_wrap=True)
     console.print(f"[dim]Licence: {dataset.licence}[/dim]", soft_wrap=True)
 
 
 @app.command()
-def stats(name: Name, as_json: AsJson = False) -> None:
-    """Measure a data set after its recipe, and show the paper's figures beside ours."""
-    from rich.console import Console
-
+def export(
+    name: Name,
+    out: Annotated[Path, typer.Option(help="The folder for interactions.csv and, where there are titles, items.csv.")],
+    kind: Annotated[TableFormat, typer.Option("--format", help="Of the two tables.")] = TableFormat.CSV,
+) -> None:
+    """Write a data set, after its recipe, as tables to look at or to try the other commands on."""
+    from relae.cli._tables import write_tables
     from relae.data import datasets
 
     dataset = datasets.get(name)
-    with Console(stderr=True).status(f"reading {dataset.title}"):
+    with errors().status(f"reading {dataset.title}"):
+        data = dataset.load()
+    for path, rows in write_tables(data, out, kind.value):
+        output().print(f"{path}: {rows:,} rows", markup=False, soft_wrap=True)
+
+
+@app.command()
+def stats(name: Name, as_json: JsonOption = False) -> None:
+    """Measure a data set after its recipe, and show the paper's figures beside ours."""
+    from relae.data import datasets
+
+    dataset = datasets.get(name)
+    with errors().status(f"reading {dataset.title}"):
         found = dataset.load().statistics()
     comparisons = dataset.compare(found)
     if as_json:
-        _print_json(_measured(dataset, found, comparisons))
+        print_json(_measured(dataset, found, comparisons))
         return
-    _show_stats(_console(), dataset, comparisons)
+    _show_stats(output(), dataset, comparisons)
 
 
 def _show_stats(console: Console, dataset: Dataset, comparisons: list[Comparison]) -> None:
     in_paper = dataset.paper is not None
-    table = _table(dataset.title)
-    for column in ("paper", "ours") if in_paper else ("ours",):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")
+    shown = table(dataset.title, *([">paper"] if in_paper else []), ">ours", "")
     for row in comparisons:
         mark = {None: "", True: "[green]=[/green]", False: "[yellow]≠ differs[/yellow]"}[row.equal]
-        table.add_row(row.column, *([row.paper] if in_paper else []), row.ours, mark)
-    console.print(table)
+        shown.add_row(row.column, *([row.paper] if in_paper else []), row.ours, mark)
+    console.print(shown)
     if dataset.note:
         console.print(dataset.note, style="dim")
     if not in_paper:
         console.print("not among the paper's data sets", style="dim")
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    # A pipe has no width of its own: wide enough for the longest address.
-    return console if console.is_terminal else Console(highlight=False, width=120)
-
-
-def _table(*columns: str, header: bool = True) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan", show_header=header)
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
 
 
 def _file_in_words(file: DatasetFile) -> str:
@@ -198,9 +201,3 @@ def _measured(dataset: Dataset, found: Statistics, comparisons: list[Comparison]
 
     table = [{**asdict(row), "equal": row.equal} for row in comparisons]
     return {"name": dataset.name, "statistics": asdict(found), "table1": table, "note": dataset.note}
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

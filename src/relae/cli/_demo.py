@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from relae import RDLAE, Interactions
+from relae.cli._console import errors, output
 from relae.cli._progress import progress_bar
 from relae.data import online_retail
 from relae.evaluation import Evaluations, Split, evaluate, hold_out_users
@@ -24,10 +25,7 @@ _SIMILAR_TO = "22423"  # the regency cakestand, the shop's best-known product
 def show_demo() -> None:
     """Load, fit, judge, recommend and explain, as a person would like to read it."""
     started = time.perf_counter()
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=100)
-    errors = Console(stderr=True)
+    console = output()
     console.print(
         Panel.fit(
             "[bold]relae[/bold]  relaxed linear autoencoders: exact, fast, honest about the long tail",
@@ -39,7 +37,7 @@ def show_demo() -> None:
     held_out = hold_out_users(data, share=0.1, rng=np.random.default_rng(7))
     model = RDLAE(dropout=0.3)
     fit_started = time.perf_counter()
-    with progress_bar(errors) as progress:
+    with progress_bar(errors()) as progress:
         model.fit(held_out.train, progress=progress)
     _show_fit(console, model, held_out, time.perf_counter() - fit_started)
 
@@ -53,8 +51,10 @@ def show_demo() -> None:
         _show_customer(console, model, data, held_out, row)
     _show_similar(console, model, data)
     console.print(
-        f"\n[dim]Done in {time.perf_counter() - started:.1f} s. Your own data: "
-        "relae.Interactions.read('log.csv', user=…, item=…), then RDLAE().fit(data).[/dim]"
+        f"\n[dim]Done in {time.perf_counter() - started:.1f} s. Your own data, from a table to a service:[/dim]\n"
+        "  relae tune log.csv --user USER --item ITEM --out run\n"
+        "  relae fit --from run --out model\n"
+        "  relae serve model"
     )
 
 
@@ -66,13 +66,13 @@ def _heading(console: Console, text: str) -> None:
 def _show_data(console: Console, data: Interactions) -> None:
     _heading(console, "The data: a year of an online gift shop")
     facts = data.statistics()
-    table = Table.grid(padding=(0, 3))
+    table = Table.grid(padding=(0, 2))
     table.add_row(
         f"[bold]{facts.users:,}[/bold] customers",
         f"[bold]{facts.items:,}[/bold] products",
         f"[bold]{facts.interactions:,}[/bold] purchases",
         f"density [bold]{facts.density:.2%}[/bold]",
-        f"Gini of popularity [bold]{facts.gini:.2f}[/bold]",
+        f"Gini [bold]{facts.gini:.2f}[/bold]",
     )
     console.print(table)
     console.print(

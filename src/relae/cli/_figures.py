@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from relae import analysis
 from relae.analysis import Components, Sensitivity, Spectrum
+from relae.cli import _console
 from relae.cli._files import write_bytes
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
@@ -75,9 +75,7 @@ def figures(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"the folder {out} for figures cannot be made: {error.strerror}") from error
-    console, errors = Console(highlight=False), Console(stderr=True)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=100)
+    console, errors = _console.output(), _console.errors()
     table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
     table.add_column(no_wrap=True, style="bold cyan")
     table.add_column()

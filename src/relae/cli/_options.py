@@ -1,41 +1,189 @@
-"""How to name DATA and its columns: the same words in every command."""
+"""How to name DATA, MODEL and what they consist of: the same words in every command."""
 
+import inspect
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from relae.serve import Settings
+
 _TABLE = "Columns of a table"
 _SPLIT = "Validation and test"
+_PARAMETERS = "The model and its parameters"
+_HISTORY = "Whose history"
+_ROWS = "Where to"
 
-DataArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A CSV, TSV or Parquet file, a folder with train.txt and test.txt, or the name of a benchmark.",
-    ),
-]
-UserOption = Annotated[str, typer.Option(help="The column of users.", rich_help_panel=_TABLE)]
-ItemOption = Annotated[str, typer.Option(help="The column of items.", rich_help_panel=_TABLE)]
-RatingOption = Annotated[str | None, typer.Option(help="The column of ratings.", rich_help_panel=_TABLE)]
-MinRatingOption = Annotated[float | None, typer.Option(help="The lowest rating that counts.", rich_help_panel=_TABLE)]
-WeightOption = Annotated[str | None, typer.Option(help="The column of weights; without it 1.", rich_help_panel=_TABLE)]
-TimestampOption = Annotated[
-    str | None, typer.Option(help="The column of times, for --split last and time.", rich_help_panel=_TABLE)
-]
-TitlesOption = Annotated[
-    Path | None, typer.Option(help="A table with the columns item and title.", rich_help_panel=_TABLE)
-]
-MinUserOption = Annotated[int, typer.Option(help="Drop users with fewer items.", rich_help_panel=_TABLE)]
-MinItemOption = Annotated[int, typer.Option(help="Drop items with fewer users.", rich_help_panel=_TABLE)]
+Given = dict[str, Any]
+"""The options that were given, by name."""
+
+
+class ModelName(StrEnum):
+    """What can be fitted."""
+
+    RDLAE = "rdlae"
+    EDLAE = "edlae"
+    DLAE = "dlae"
+    RLAE = "rlae"
+    EASE = "ease"
+    LAE = "lae"
+    GFCF = "gfcf"
+    POPULARITY = "popularity"
+
+
+class RowFormat(StrEnum):
+    """How rows are written."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+DATA_HELP = "A CSV, TSV or Parquet file, a folder with train.txt and test.txt, or the name of a benchmark."
+
+DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a model that `relae fit` made.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
 SplitOption = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="auto, paper, strong (users held out), weak (items held out), last (of each user) or time.",
+        help="auto (if not given), paper, strong (users held out), weak (items held out), last (of each user) or time.",
         rich_help_panel=_SPLIT,
     ),
 ]
 ShareOption = Annotated[
-    float, typer.Option(help="What is held out for validation, and again for the test.", rich_help_panel=_SPLIT)
+    float | None,
+    typer.Option(
+        help="What is held out for validation, and again for the test; 0.1 if not given.", rich_help_panel=_SPLIT
+    ),
 ]
-SeedOption = Annotated[int, typer.Option(help="Of what is drawn at random.", rich_help_panel=_SPLIT)]
+SeedOption = Annotated[
+    int | None, typer.Option(help="Of what is drawn at random; 0 if not given.", rich_help_panel=_SPLIT)
+]
+
+FromOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="RUN",
+        help="The folder of a run of `relae tune`: its choice, its DATA and its columns, where no others are given.",
+        rich_help_panel=_PARAMETERS,
+    ),
+]
+SolverOption = Annotated[str, typer.Option(help="auto, primal or dual.")]
+DtypeOption = Annotated[str, typer.Option(help="float32 or float64.")]
+
+XiOption = Annotated[float | None, typer.Option(help="Another ξ than the model's own, from 0 to 1: no refit.")]
+HistoryOption = Annotated[str | None, typer.Option(help="Ids of items, separated by commas.", rich_help_panel=_HISTORY)]
+HistoryFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with an id per line, a JSON list of ids, or a JSON object from ids to weights; - is stdin.",
+        rich_help_panel=_HISTORY,
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(help="The file (.parquet, .csv, .jsonl), which is there whole or not at all.", rich_help_panel=_ROWS),
+]
+FormatOption = Annotated[
+    RowFormat | None,
+    typer.Option(
+        "--format", help="Of the rows; by the name of the file if not given, csv on stdout.", rich_help_panel=_ROWS
+    ),
+]
+UserIdsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--for",
+        metavar="ID",
+        help="A user whose history the model has kept; can be repeated.",
+        rich_help_panel=_HISTORY,
+    ),
+]
+UserIdOption = Annotated[
+    str | None,
+    typer.Option("--for", metavar="ID", help="A user whose history the model has kept.", rich_help_panel=_HISTORY),
+]
+
+
+# --- options that several commands take, as one parameter --------------------------------------------------------
+
+_COLUMNS: Given = {
+    "user": (str, "The column of users; user if not given."),
+    "item": (str, "The column of items; item if not given."),
+    "rating": (str, "The column of ratings."),
+    "min_rating": (float, "The lowest rating that counts."),
+    "weight": (str, "The column of weights; without it 1."),
+    "timestamp": (str, "The column of times, for --split last and time."),
+    "titles": (Path, "A table with the columns item and title."),
+    "min_user_count": (int, "Drop users with fewer items."),
+    "min_item_count": (int, "Drop items with fewer users."),
+}
+_MODEL: Given = {
+    "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
+    "l2": (float, "The penalty λ; by a rule from the data if not given, and `relae tune` does better."),
+    "dropout": (float, "Of rdlae, edlae and dlae: from 0 to below 1; 0.3 if not given."),
+    "xi": (float, "Of rdlae and rlae: the most an item may explain itself, from 0 to 1; 0.4 if not given."),
+    "alpha": (float, "Of gfcf: the weight of its low-pass filter; 0.3 if not given."),
+    "rank": (int, "Of gfcf: its singular vectors; 256 if not given."),
+}
+
+
+_LIMITS: dict[str, str] = {
+    "max_history": "Items of a history",
+    "max_k": "Items of a list",
+    "max_batch": "Histories of a batch",
+    "max_results": "Items of all lists of a batch",
+    "max_ids": "Items to allow or deny",
+    "max_xis": "ξ of a path",
+    "max_body_bytes": "Bytes of a body",
+    "max_waiting": "Requests that wait for the model in one worker",
+}
+
+
+def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `columns` an option for every column of a table."""
+    return _spread(command, "columns", _COLUMNS, _TABLE)
+
+
+def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `columns` an option for the columns of a table of histories."""
+    wanted = ("user", "item", "rating", "min_rating", "weight")
+    return _spread(command, "columns", {name: _COLUMNS[name] for name in wanted}, "Columns of --histories")
+
+
+def takes_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `parameters` the options that say what to fit."""
+    return _spread(command, "parameters", _MODEL, _PARAMETERS)
+
+
+def takes_limits(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `limits` the options that say how much may be asked at once."""
+    options = {name: (int, f"{text}; {getattr(Settings, name):,} if not given.") for name, text in _LIMITS.items()}
+    return _spread(command, "limits", options, "The most of a request")
+
+
+def _spread(command: Callable[..., None], name: str, options: Given, panel: str) -> Callable[..., None]:
+    """Return a command with `options` in the place of its parameter `name`, which gets those that were given."""
+
+    def spread(**arguments: Any) -> None:
+        given = {option: arguments.pop(option) for option in options}
+        command(**arguments, **{name: {option: value for option, value in given.items() if value is not None}})
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command, eval_str=True).parameters.values():
+        if parameter.name != name:
+            parameters.append(parameter.replace(kind=keyword))
+            continue
+        for option, (kind, text) in options.items():
+            info = typer.Option(help=text, rich_help_panel=panel, case_sensitive=False)
+            parameters.append(inspect.Parameter(option, keyword, default=None, annotation=Annotated[kind | None, info]))
+    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    spread.__name__, spread.__doc__, spread.__module__ = command.__name__, command.__doc__, command.__module__
+    return spread

@@ -11,7 +11,10 @@ from relae.solvers import Progress as Report
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Report]:
-    """Give a callback (stage, fraction) that draws a bar per stage, which vanishes when the stage is done."""
+    """Give a callback (stage, fraction) that draws a bar per stage, which vanishes when the stage is done.
+
+    Where there is no terminal, nothing is drawn.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -21,7 +24,7 @@ def progress_bar(console: Console) -> Iterator[Report]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
 
         def report(stage: str, fraction: float) -> None:

@@ -10,11 +10,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from relae import __version__
 from relae.analysis import report
 from relae.baselines import Popularity
+from relae.cli import _console
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
@@ -47,7 +46,7 @@ def make(
     """
     if samples < 0:
         raise ValueError(f"the number of sample users must be at least 0, got {samples!r}")
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = _console.output(), _console.errors()
     result, purpose, trials = _read(run)
     with errors.status(f"reading {result['request']['source']}", spinner="line"):
         divided = _load(run, result)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae.cli import _console
 from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
 from relae.errors import DataError
@@ -22,8 +23,7 @@ def reproduce(table: str, dataset: str, models: list[str] | None, tolerance: flo
     """Run what is missing, show and save every model as soon as it is done; True if all cells are near enough."""
     if not tolerance >= 0:
         raise DataError(f"the tolerance must be a number of at least 0, got {tolerance}")
-    console = Console(highlight=False)
-    errors = Console(stderr=True, highlight=False)
+    console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {dataset}"):
         job = experiment(table, dataset, models)
     saved = _Saved(job, out, tolerance)

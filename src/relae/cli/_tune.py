@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from rich.markup import escape
 from relae import __version__
 from relae.analysis import report
 from relae.baselines import Popularity
+from relae.cli import _console
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
@@ -46,11 +49,10 @@ class Request:
 
 def run(request: Request, out: Path, time_budget: float | None, test: bool) -> None:
     """Search (or go on), show the result, judge it by the test users, and save all of it."""
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {request.source}"):
         divided = load(request.source, request.columns, request.split, request.share, request.seed)
-    console.print(f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.valid))}")
-    with Journal(out / "journal.jsonl", _purpose(request, divided)) as journal:
+    with _journal(out / "journal.jsonl", _purpose(request, divided)) as journal:
         if journal.trials:
             errors.print(f"[dim]going on from {journal.path}: {len(journal.trials)} trials are done[/dim]")
         with progress_bar(errors) as progress:
@@ -66,6 +68,7 @@ def run(request: Request, out: Path, time_budget: float | None, test: bool) -> N
                 progress=progress,
                 on_trial=lambda trial, so_far: errors.print(_news(trial, so_far)),
             )
+    console.print(f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.valid))}")
     if not result.trials:
         console.print("the time budget leaves room for no trial")
         return
@@ -78,6 +81,23 @@ def run(request: Request, out: Path, time_budget: float | None, test: bool) -> N
     tested = _test(request, divided, result, console, errors) if test else None
     _save(out, request, divided, result, tested)
     console.print(f"\n[dim]saved in {out}: journal.jsonl, points.csv, result.json, result.md[/dim]", soft_wrap=True)
+    place = escape(shlex.quote(str(out)))
+    console.print(f"[dim]Next:[/dim] relae fit --from {place} --out MODEL\n      relae report {place}", soft_wrap=True)
+
+
+@contextmanager
+def _journal(path: Path, purpose: Mapping[str, Any]) -> Iterator[Journal]:
+    """Open a journal; one that was begun for a search that cannot be goes again."""
+    is_new = not path.exists()
+    with Journal(path, purpose) as journal:
+        try:
+            yield journal
+        except ValueError:
+            if is_new and not journal.trials:
+                path.unlink()
+                with suppress(OSError):  # a folder that was there before may hold something else
+                    path.parent.rmdir()
+            raise
 
 
 def _purpose(request: Request, divided: Divided) -> dict[str, Any]:
@@ -190,8 +210,6 @@ def _save(
 
 def _command(request: Request, out: Path) -> str:
     """Return the command that makes this run again."""
-    import shlex
-
     options = {name: value for name, value in asdict(request).items() if name not in ("source", "columns")}
     options |= asdict(request.columns)
     defaults = asdict(Request("", Columns())) | asdict(Columns())

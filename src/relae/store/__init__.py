@@ -18,9 +18,9 @@ from relae.errors import StoreError
 from relae.linalg import csr_from_parts, csr_parts, load_kernels
 from relae.recommender import HistoryRecommender, encode
 from relae.solvers import FORMS, Progress
-from relae.store._folder import read, write
+from relae.store._folder import check_place, read, write
 
-__all__ = ["Saved", "load", "open_model", "save"]
+__all__ = ["Saved", "check_place", "load", "open_model", "save"]
 
 # The only classes that a folder can name, and where they are.
 _MODELS = dict.fromkeys(("LAE", "EASE", "RLAE", "DLAE", "EDLAE", "RDLAE"), "relae.models")

@@ -50,8 +50,7 @@ def write(
     """Save a record and its arrays; whatever happens on the way, an earlier model in the folder is kept."""
     needed = sum(_bytes(array) for array in arrays.values())
     try:
-        _check_target(path)
-        _check_space(path, needed)
+        check_place(path, needed)
         with _own(path):
             token = secrets.token_hex(4)
             folder, part = path / f"arrays-{token}", path / f".{RECORD}.{token}"
@@ -80,21 +79,19 @@ def write(
         raise StoreError(f"{path} cannot be written: {error.strerror or error}; what was there is kept") from error
 
 
-def _check_target(path: Path) -> None:
-    """Refuse to make a model of a folder that holds anything else."""
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise StoreError(f"{path} is a file, and a model is a folder: name another place")
-    strange = sorted(entry.name for entry in path.iterdir() if not _OURS.fullmatch(entry.name))
-    if strange and RECORD not in strange:
-        raise StoreError(f"{path} is no model folder, it holds {', '.join(strange[:3])}: name a new folder")
-
-
-def _check_space(path: Path, needed: int) -> None:
+def check_place(path: Path, needed: int = 0) -> None:
+    """Raise a StoreError if a model of so many bytes cannot be saved here, as far as that can be known before."""
     place = path.absolute()
-    while not place.exists():
+    while not place.exists() and not place.is_symlink():
         place = place.parent
+    if not place.is_dir():
+        raise StoreError(f"{path} cannot be made: {place} is a file, and a model is a folder; name another place")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise StoreError(f"{path} cannot be made: {place} may not be written to; name another place")
+    if place == path.absolute():
+        strange = sorted(entry.name for entry in path.iterdir() if not _OURS.fullmatch(entry.name))
+        if strange and RECORD not in strange:
+            raise StoreError(f"{path} is no model folder, it holds {', '.join(strange[:3])}: name a new folder")
     free = shutil.disk_usage(place).free
     if needed > free:
         raise StoreError(

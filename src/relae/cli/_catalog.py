@@ -1,0 +1,94 @@
+"""The items of a model as a person reads them: id, title, popularity, head or tail."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.data import Ids
+from relae.errors import DataError
+from relae.evaluation import head_items
+from relae.models import LinearAutoencoder
+from relae.recommender import HistoryRecommender
+from relae.store import Saved, open_model
+
+_FEW = 3
+
+
+class Catalog:
+    """What is known of each item of a model."""
+
+    def __init__(self, model: HistoryRecommender) -> None:
+        self.model, self.items, self.titles, self.counts = model, model.items_, model.titles_, model.item_counts_
+
+    @cached_property
+    def head(self) -> NDArray[np.bool_]:
+        """Which items are popular : (items,)."""
+        return head_items(self.counts)
+
+    def record(self, column: int) -> dict[str, Any]:
+        """Return an item as JSON has it."""
+        [item] = self.items.take(np.array([column]))
+        return {
+            "item": item,
+            "title": None if self.titles is None else self.titles[column],
+            "popularity": int(self.counts[column]),
+            "group": "head" if self.head[column] else "tail",
+        }
+
+    def column(self, item: str) -> int:
+        """Return the column of an item, or say which one may be meant."""
+        [column] = self.items.positions([item])
+        if column < 0:
+            raise DataError(f"item {item!r} is unknown to the model{self._meant(item)}")
+        return int(column)
+
+    def columns(self, items: Sequence[str] | None) -> NDArray[np.int64] | None:
+        """Return the columns of those items that are known."""
+        if items is None:
+            return None
+        found = self.items.positions(items)
+        return found[found >= 0]
+
+    def _meant(self, text: str) -> str:
+        """Return the most popular items whose title has the words of `text`, as a hint."""
+        words = text.lower().split()
+        titles = [] if self.titles is None else self.titles.tolist()
+        found = [c for c, title in enumerate(titles) if title and all(word in title.lower() for word in words)]
+        found.sort(key=lambda column: -self.counts[column])
+        if found:
+            named = (f"{self.items.values[column]} ({readable(titles[column])})" for column in found[:_FEW])
+            return f"; by their titles: {', '.join(named)}"
+        return f": it has {len(self.items):,} items{near(text, self.items)}"
+
+
+def readable(text: Any) -> str:
+    """Return a title or an id on one line, without anything that a terminal would obey; nothing if there is none."""
+    if text is None:
+        return ""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in str(text)).split())
+
+
+def near(text: str, ids: Ids) -> str:
+    """Return the ids that look like `text`, as a hint."""
+    if ids.kind == "int" or len(ids) > 200_000:  # a number is like any other number
+        return f", such as {', '.join(map(str, ids.values[:_FEW]))}"
+    found = get_close_matches(text, ids.values.tolist(), n=_FEW) or ids.values[:_FEW].tolist()
+    return f", such as {', '.join(found)}"
+
+
+def opened(path: Path, xi: float | None = None, *, verify: bool = False) -> tuple[Saved, HistoryRecommender]:
+    """Open a model, and give it another ξ if one is asked for."""
+    saved = open_model(path, verify=verify)
+    return saved, saved.model if xi is None else linear(saved.model, "--xi").with_xi(xi)
+
+
+def linear(model: HistoryRecommender, what: str) -> Any:
+    """Return a linear autoencoder; any other model is an error that names what needs one."""
+    if not isinstance(model, LinearAutoencoder):
+        raise DataError(f"{what} needs a linear autoencoder such as RDLAE, and this model is a {type(model).__name__}")
+    return model

@@ -1,0 +1,213 @@
+"""`relae evaluate`: fit to a part and judge by the rest, or judge a saved model by other users."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from rich.markup import escape
+
+from relae.algebra import check_xi
+from relae.cli._catalog import linear, opened
+from relae.cli._choice import chosen_model, read_run, source_of
+from relae.cli._console import errors, output
+from relae.cli._data import Columns, Division, load, read
+from relae.cli._files import check_writable, write_text
+from relae.cli._progress import progress_bar
+from relae.data import Ids, Interactions
+from relae.errors import DataError, UnknownItemsWarning
+from relae.evaluation import DEFAULT_METRICS, Evaluation, Evaluations, Split, evaluate, hold_out_items
+from relae.evaluation.metrics import check_ks, check_metrics
+from relae.recommender import HistoryRecommender, encode
+from relae.solvers import Progress
+from relae.store import Saved
+
+Result = Evaluation | Evaluations
+_KINDS = (".json", ".csv", ".md")
+_HIDE = 0.2
+_KS = (20, 100)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which figures, and where they go."""
+
+    metrics: Sequence[str] | None
+    ks: Sequence[int] | None
+    xis: Sequence[float] | None
+    as_json: bool
+    out: Path | None
+
+    def check(self, model: HistoryRecommender) -> None:
+        """Refuse what cannot be, before anything is fitted."""
+        check_metrics(self.metrics or DEFAULT_METRICS)
+        if self.ks is not None:
+            check_ks(self.ks, max(self.ks))
+        if self.out is not None:
+            if self.out.suffix.lower() not in _KINDS:
+                raise DataError(
+                    f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_KINDS)}: name another file"
+                )
+            check_writable(self.out)
+        for xi in self.xis or ():
+            linear(model, "--xis")
+            check_xi(xi)
+
+    def of(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
+        """Judge a fitted model."""
+        options: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
+        n = split.train.n_items
+        ks = self.ks or [k for k in _KS if k <= n] or [n]
+        found: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **options)
+        return found
+
+
+def of_data(
+    source: str | None,
+    columns: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    wanted: Wanted,
+    *,
+    run: Path | None,
+    division: Division,
+    hide: float | None,
+    solver: str,
+    dtype: str,
+) -> None:
+    """Fit to the training part, and judge by the test users."""
+    if source is not None and (Path(source) / "model.json").exists():
+        raise DataError(f"{source} is a model: say by whose data to judge it, with --on DATA")
+    if hide is not None:
+        raise DataError("--hide is for a saved model with --on DATA: use --split and --share here")
+    tuned = None if run is None else read_run(run)
+    source, chosen = source_of(source, columns, tuned)
+    model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
+    wanted.check(model)
+    asked = division.or_else() if tuned is None else division.or_else(tuned.split, tuned.share, tuned.seed)
+    console = errors()
+    with console.status(f"reading {source}"):
+        divided = load(source, chosen, *asked)
+    with progress_bar(console) as progress:
+        model.fit(divided.test.train, progress=progress)
+        found = wanted.of(model, divided.test, progress)
+    _tell(found, wanted, [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"])
+
+
+def of_model(
+    path: str | None,
+    source: str,
+    columns: Mapping[str, Any],
+    wanted: Wanted,
+    *,
+    hide: float | None,
+    seed: int | None,
+    refused: Mapping[str, Any],
+) -> None:
+    """Judge a saved model by all users of some data, of whom a share of the items is hidden."""
+    if path is None:
+        raise DataError("there is no MODEL to judge with --on: name the folder of one")
+    for name, value in refused.items():
+        if value is not None:
+            raise DataError(f"--{name} is for a model that is yet to be fitted: leave it out, or leave --on out")
+    saved, model = opened(Path(path))
+    wanted.check(model)
+    console = errors()
+    with console.status(f"reading {source}"):
+        title, data = read(source, Columns().but(columns))
+    split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
+    with progress_bar(console) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
+        found = wanted.of(model, split, progress)
+    notes = _strangers(model, split, data) + _acquaintances(saved, split)
+    _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
+
+
+def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: int) -> Split:
+    """Return a split of all users of some data, with popularity as the model has learned it.
+
+    Its items are the model's, and after them those that only the data has, which the model cannot find.
+    """
+    parts = hold_out_items(data, hide, rng=np.random.default_rng(seed))
+    new = data.items.values[model.items_.positions(data.items.values) < 0]
+    items = _together(model.items_, Ids(new))
+    counts = np.concatenate([model.item_counts_, np.zeros(len(new), np.int64)])
+    histories, truth = (encode(Interactions(m, items=data.items), items).matrix for m in (parts.histories, parts.truth))
+    return Split(
+        Interactions(_counted(counts, model.n_users_), items=items),
+        parts.users,
+        histories,
+        truth,
+        f"{hide:.0%} of each user's items hidden",
+        parts.left_out,
+    )
+
+
+def _together(ours: Ids, new: Ids) -> Ids:
+    """Return the ids of two axes, one after the other; as text if one of them has numbers and the other has not."""
+    if not len(new):
+        return ours
+    listed = [*ours.values.tolist(), *new.values.tolist()]
+    return Ids(listed if ours.kind == new.kind else [str(value) for value in listed])
+
+
+def _counted(counts: Any, n_users: int) -> sp.csr_array:
+    """Return a matrix with so many users per item, which is all that evaluation asks of the training data."""
+    rows = np.concatenate([np.arange(count) for count in counts])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    columns = sp.csc_array((np.ones(len(rows), np.float32), rows, indptr), shape=(n_users, len(counts)))
+    return sp.csr_array(columns)
+
+
+def _strangers(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
+    unknown = int(np.count_nonzero(model.items_.positions(data.items.values) < 0))
+    if not unknown:
+        return []
+    n = len(model.items_)
+    given, hidden = (int(np.count_nonzero(m.indices >= n)) for m in (split.histories, split.truth))
+    return [
+        f"[yellow]{unknown:,} of {data.n_items:,} items are unknown to the model: {given:,} interactions of the "
+        f"histories are ignored, and {hidden:,} of those to find cannot be found[/yellow]"
+    ]
+
+
+def _acquaintances(saved: Saved, split: Split) -> list[str]:
+    if saved.histories is None:
+        return []
+    known = int(np.count_nonzero(saved.histories.users.positions(split.users.values) >= 0))
+    if not known:
+        return []
+    return [
+        f"[yellow]{known:,} of {len(split.users):,} users are among those whose histories the model has kept: they are "
+        "not new to it, and what it has to find it may have seen[/yellow]"
+    ]
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def _tell(found: Result, wanted: Wanted, words: Sequence[str]) -> None:
+    """Show the result, or print it as JSON, and write it to a file."""
+    out = wanted.out
+    if out is not None:
+        write_text(out, _text(found, out.suffix.lower()))
+    if wanted.as_json:
+        for note in words[1:]:
+            errors().print(note)
+        print(found.to_json())
+        return
+    console = output()
+    for line in words:
+        console.print(line)
+    console.print()
+    console.print(found)
+    if out is not None:
+        console.print(f"\n[dim]saved: {escape(str(out))}[/dim]", soft_wrap=True)
+
+
+def _text(found: Result, kind: str) -> str:
+    if kind == ".json":
+        return found.to_json() + "\n"
+    return found.to_polars().write_csv() if kind == ".csv" else found.to_markdown()

@@ -1,0 +1,65 @@
+"""`relae export`: the item-to-item weights as rows, for those who serve from a store of their own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+
+from relae.cli._catalog import Catalog, linear, opened
+from relae.cli._console import errors, output
+from relae.cli._progress import progress_bar
+from relae.cli._rows import id_series, id_type, row_format, write_rows
+from relae.ranking import rank
+from relae.solvers import Progress
+
+
+def export(path: Path, *, xi: float | None, top: int, by: str, out: Path | None, asked_format: str | None) -> None:
+    """Write the weights of each item towards the others, the `top` of them."""
+    kind = row_format(out, asked_format)
+    if top < 1:
+        raise ValueError(f"--top must be at least 1, got {top!r}")
+    _, model = opened(path, xi)
+    catalog, weighing = Catalog(model), linear(model, "export")
+    schema = {"item": id_type(catalog.items), "rank": pl.Int32, "other": id_type(catalog.items)}
+    schema["weight"] = pl.Float32 if weighing.inverse_.dtype == np.float32 else pl.Float64
+    console = errors()
+    with progress_bar(console) as progress:
+        quiet = out is None and output().is_terminal
+        frames = weights(catalog, weighing, top, by, None if quiet else progress)
+        count = write_rows(frames, schema, out, kind)
+    if out is not None:
+        console.print(f"{out}: {count:,} weights of {len(catalog.items):,} items", markup=False, soft_wrap=True)
+
+
+def weights(catalog: Catalog, model: Any, top: int, by: str, progress: Progress | None) -> Iterator[pl.DataFrame]:
+    """Give B_ij = −P_ij·w_j for the best j ≠ i of each i, block by block of i."""
+    inverse, n = model.inverse_, len(catalog.items)
+    scale = -model.column_weights().astype(inverse.dtype)
+    items = id_series(catalog.items)
+    step = max(1, int(inverse.batch_bytes / inverse.bytes_per_user))
+    for start in range(0, n, step):
+        block = np.arange(start, min(start + step, n))
+        values = inverse.rows(block)  # (block, items)
+        own = sp.csr_array((np.ones(len(block), values.dtype), block, np.arange(len(block) + 1)), shape=values.shape)
+        ranked = rank(np.abs(values) if by == "magnitude" else values, min(top, n), scale=_order(scale, by), seen=own)[
+            0
+        ]
+        row, place = np.nonzero(ranked >= 0)
+        others = ranked[row, place]
+        yield pl.DataFrame(
+            {
+                "item": items.gather(block[row]),
+                "rank": (place + 1).astype(np.int32),
+                "other": items.gather(others),
+                "weight": values[row, others] * scale[others],
+            }
+        )
+        if progress is not None:
+            progress("export", (block[-1] + 1) / n)
+
+
+def _order(scale: Any, by: str) -> Any:
+    return np.abs(scale) if by == "magnitude" else scale

@@ -1,0 +1,111 @@
+"""`relae fit`: from data to a model folder."""
+
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from relae import store
+from relae.cli._choice import chosen_model, read_run, source_of
+from relae.cli._console import errors, facts, output, print_json
+from relae.cli._data import read
+from relae.cli._progress import progress_bar
+from relae.models import LinearAutoencoder
+from relae.recommender import HistoryRecommender
+from relae.solvers import gigabytes
+
+
+def fit(
+    source: str | None,
+    columns: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    out: Path,
+    *,
+    run: Path | None,
+    form: str,
+    histories: bool,
+    solver: str,
+    dtype: str,
+    as_json: bool,
+) -> None:
+    """Fit to all of the data, save, and show what was made."""
+    started = time.perf_counter()
+    tuned = None if run is None else read_run(run)
+    source, chosen = source_of(source, columns, tuned)
+    model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
+    store.check_place(out)
+    console = errors()
+    with console.status(f"reading {source}"):
+        title, data = read(source, chosen)
+    if form == "primal" and isinstance(model, LinearAutoencoder):
+        store.check_place(out, data.n_items**2 * np.dtype(dtype).itemsize)
+    with progress_bar(console) as progress:
+        model.fit(data, progress=progress)
+        fitted = time.perf_counter()
+        store.save(
+            model,
+            out,
+            form=form if isinstance(model, LinearAutoencoder) else "fitted",
+            histories=data if histories else None,
+            title=title,
+            progress=progress,
+        )
+    saved = store.open_model(out)
+    seconds = {"fit": fitted - started, "save": time.perf_counter() - fitted}
+    if as_json:
+        print_json({**_summary(saved), "statistics": asdict(data.statistics()), "seconds": seconds})
+        return
+    _show(output(), saved, model, title, seconds, run)
+
+
+def _summary(saved: store.Saved) -> dict[str, Any]:
+    info = saved.info
+    return {
+        "path": str(saved.path),
+        **{name: info[name] for name in ("title", "model", "parameters", "fitted", "data", "created")},
+        "size": saved.size,
+    }
+
+
+def _show(
+    console: Console,
+    saved: store.Saved,
+    model: HistoryRecommender,
+    title: str,
+    seconds: Mapping[str, float],
+    run: Path | None,
+) -> None:
+    data = saved.info["data"]
+    rows = {"model": str(model)}
+    if isinstance(model, LinearAutoencoder):
+        by = (
+            f", as {run} chose" if run is not None else ", by the rule 20·√(users per item)" if model.l2 is None else ""
+        )
+        rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
+        rows["exact to"] = (
+            f"‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e} ({model.plan_.solver} solver, {model.plan_.dtype})"
+        )
+        rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
+    rows |= {
+        "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",
+        "users": "kept by id, with their histories" if data["histories"] else "not kept",
+        "saved in": f"{saved.path}, {gigabytes(saved.size)}",
+        "time": f"{seconds['fit']:.1f} s to read and fit, {seconds['save']:.1f} s to save",
+    }
+    console.print(facts(rows))
+    if isinstance(model, LinearAutoencoder) and model.l2 is None:
+        console.print("\n[yellow]Nothing was tuned:[/yellow] `relae tune DATA --out RUN` does better than a rule.")
+    popular = np.argsort(-model.item_counts_, kind="stable")[:2]
+    examples = ",".join(str(item) for item in model.items_.values[popular])
+    place = shlex.quote(str(saved.path))
+    console.print(
+        f"\n[dim]Next:[/dim] relae serve {escape(place)}\n"
+        f"      relae recommend {escape(place)} --history {escape(shlex.quote(examples))}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,104 @@
+"""Histories on the command line: on the line, in a file, of users by id, or of all users of a table."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relae.cli._catalog import near
+from relae.data import Ids, Interactions
+from relae.errors import DataError
+from relae.linalg import Csr
+from relae.recommender import HistoryRecommender, encode
+from relae.store import Saved
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Histories on the columns of a model, whose they are, and what the model does not know of them."""
+
+    matrix: Csr  # (users, items)
+    users: Ids | None  # None for a history that is nobody's
+    unknown: int = 0
+    strangers: Sequence[Any] = ()  # the unknown items of a single history
+
+
+def one_source(**given: Any) -> str:
+    """Return the name of the one option that says whose history; none or several are an error."""
+    names = {name: f"--{name.replace('_', '-')}" for name in given}
+    found = [name for name, value in given.items() if value not in (None, False, [])]
+    if len(found) != 1:
+        said = " and ".join(names[name] for name in found) or "nothing"
+        raise DataError(f"whose history? Give one of {', '.join(names.values())}; got {said}")
+    return found[0]
+
+
+def split_ids(text: str | None) -> list[str] | None:
+    """Return ids that are separated by commas."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_ids(path: Path) -> Any:
+    """Return the ids in a file: one per line, a JSON list, or a JSON object from ids to weights."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise DataError(f"{path} cannot be read: {reason}") from error
+    if not text.lstrip().startswith(("[", "{")):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DataError(
+            f"{path} begins like JSON and is none ({error}): give a list of ids, or an id per line"
+        ) from error
+
+
+def all_ids(text: str | None, file: Path | None) -> list[str] | None:
+    """Return the ids of an option and of its file together; None if neither is given."""
+    if text is None and file is None:
+        return None
+    return [*(split_ids(text) or []), *(map(str, read_ids(file)) if file is not None else [])]
+
+
+def single(model: HistoryRecommender, history: Any) -> Asked:
+    """Return one history as a list of ids, or a mapping from ids to weights."""
+    given = encode(history, model.items_)
+    if not given.single:
+        raise DataError("several histories at once come as a table: --histories TABLE")
+    ids = list(history)
+    strangers = [ids[at] for at in np.flatnonzero(model.items_.positions(ids) < 0)]
+    return Asked(given.matrix, None, given.unknown, strangers)
+
+
+def of_users(saved: Saved, users: Sequence[str]) -> Asked:
+    """Return the saved histories of some users."""
+    known = kept(saved)
+    users = list(dict.fromkeys(users))
+    rows = known.users.positions(users)
+    for user, row in zip(users, rows.tolist(), strict=True):
+        if row < 0:
+            raise DataError(
+                f"user {user!r} is unknown to the model: it has {len(known.users):,}{near(user, known.users)}"
+            )
+    return Asked(known.matrix[rows], Ids(known.users.values[rows]))
+
+
+def kept(saved: Saved) -> Interactions:
+    """Return the histories that a model has kept."""
+    if saved.histories is None:
+        raise DataError(
+            f"{saved.path} was saved without the users' histories: give a --history, or fit it again with --histories"
+        )
+    return saved.histories
+
+
+def of_table(model: HistoryRecommender, data: Interactions) -> Asked:
+    """Return the histories of all users of a table."""
+    given = encode(data, model.items_)
+    return Asked(given.matrix, data.users, given.unknown)

@@ -1,0 +1,142 @@
+"""How a command ends: an error is one line and exit code 2, a traceback only where one is asked for."""
+
+import errno
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from relae.errors import RelaeError
+
+_DEBUG = "--debug"
+_INTERRUPTED = 130
+_OPTIONS = (
+    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles", "min_user_count", "min_item_count"),
+    *("l2", "dropout", "xi", "alpha", "rank", "solver", "dtype", "k"),
+)
+
+
+def run(app: typer.Typer) -> NoReturn:
+    """Run a command line, and end the process as a shell expects it."""
+    arguments = [argument for argument in sys.argv[1:] if argument != _DEBUG]
+    debug = len(arguments) < len(sys.argv) - 1 or os.environ.get("RELAE_DEBUG", "") not in ("", "0")
+    warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # an old terminal shows ξ as a question mark rather than an error
+            stream.reconfigure(errors="replace")
+    try:
+        code = app(arguments, prog_name="relae", standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        _leave_pipe()
+    except Exception as error:
+        if debug and not _is_usage(error):
+            raise
+        _fail(in_words(error, arguments))
+    if code == _INTERRUPTED:
+        print("relae: interrupted", file=sys.stderr)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(text: str) -> NoReturn:
+    if text:
+        print(f"relae: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def in_words(error: Exception, arguments: Sequence[str] = ()) -> str:
+    """Return an error as one line that says what to do; nothing if it has been said, as by a page of help."""
+    if _is_usage(error):
+        return _usage(error, arguments)
+    if isinstance(error, RelaeError):
+        return _as_options(_one_line(error))
+    if isinstance(error, MemoryError):
+        return f"out of memory{_colon(error)}: use fewer users or items, or a machine with more; see `relae plan`"
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed: {_extra(error.name)}"
+    if isinstance(error, OSError):
+        if error.errno == errno.ENOSPC:
+            return f"the disk is full{_place(error)}: make room, or name another place"
+        return f"{error.strerror or _one_line(error) or type(error).__name__}{_place(error)}"
+    if isinstance(error, ValueError) and type(error).__module__ == "builtins":  # a value that cannot be, as --loss 2
+        return _as_options(_one_line(error))
+    return f"unexpected {type(error).__name__}{_colon(error)}; this is a bug, and --debug shows where"
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def _is_usage(error: Any) -> bool:
+    """Whether the parser raised it, which Typer brings along or takes from click, by its version."""
+    return callable(getattr(error, "format_message", None))
+
+
+def _usage(error: Any, arguments: Sequence[str]) -> str:
+    text = _one_line(error.format_message()).rstrip(".")
+    if not text:
+        return ""
+    value = _value(getattr(error, "param", None), arguments)
+    text = text.replace(": Value error, ", ": ")
+    if value and repr(value) not in text:
+        text = text.replace("Invalid value for", f"Invalid value {value!r} for", 1)
+    context = getattr(error, "ctx", None)
+    see = f"`{'relae' if context is None else context.command_path} --help`"
+    return f"{text[:1].lower()}{text[1:]}" + (f" See {see}" if text.endswith("?") else f"; see {see}")
+
+
+def _value(parameter: Any, arguments: Sequence[str]) -> str:
+    """Return what an option was given, if it was on the line."""
+    for option in getattr(parameter, "opts", ()):
+        for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+            if argument == option:
+                return following
+            if argument.startswith(f"{option}="):
+                return argument.partition("=")[2]
+    return ""
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text).split())
+
+
+def _colon(error: Exception) -> str:
+    text = _one_line(error)
+    return f" ({text})" if text else ""
+
+
+def _place(error: OSError) -> str:
+    return "" if error.filename is None else f": {error.filename}"
+
+
+def _extra(name: str | None) -> str:
+    extras = {"matplotlib": "plots", "fastapi": "serve", "uvicorn": "serve", "prometheus_client": "serve"}
+    extra = extras.get((name or "").split(".")[0])
+    return f"pip install 'relae[{extra}]'" if extra else "install relae again"
+
+
+def _as_options(text: str) -> str:
+    """Return the advice of a Python error in the words of the command line: solver='dual' becomes --solver dual."""
+    text = re.sub(r"as in Interactions\.read\(…, (\w+='[^']*')\)", r"as in \1", text)
+    names = "|".join(_OPTIONS)
+    text = re.sub(r"(?<![-\w])(min|max|stop)_(\w+)(?!\w|=)", lambda f: f"--{f[1]}-{f[2].replace('_', '-')}", text)
+    return re.sub(
+        rf"\b({names})=('([^']*)'|…|[\d.]+)",
+        lambda found: f"--{found[1].replace('_', '-')} {found[3] if found[3] is not None else found[2]}",
+        text,
+    )
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"relae: {_one_line(message)}", file=sys.stderr)
+
+
+def _leave_pipe() -> NoReturn:
+    """End quietly when nobody reads any more; what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)

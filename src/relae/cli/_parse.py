@@ -1,0 +1,27 @@
+"""Values that are separated by commas."""
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return names; None if nothing is given."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """Return numbers; None if nothing is given."""
+    try:
+        return None if text is None else [float(part) for part in names(text) or []]
+    except ValueError:
+        raise ValueError(f"{option} takes numbers separated by commas, got {text!r}") from None
+
+
+def whole_numbers(text: str | None, option: str) -> list[int] | None:
+    """Return whole numbers, at least one; None if nothing is given."""
+    if text is None:
+        return None
+    try:
+        found = [int(part) for part in names(text) or []]
+    except ValueError:
+        found = []
+    if not found:
+        raise ValueError(f"{option} takes whole numbers separated by commas, got {text!r}")
+    return found

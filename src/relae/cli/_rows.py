@@ -1,0 +1,137 @@
+"""Rows by the million, written as they come: CSV, JSON lines or Parquet, to a file or to stdout."""
+
+import io
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from queue import Empty, Full, Queue
+from typing import IO, Any
+
+import polars as pl
+
+from relae.cli._files import whole_file
+from relae.data import Ids
+from relae.errors import DataError
+
+Schema = dict[str, Any]
+"""The type of each column, by its name."""
+
+_EXTENSIONS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_AHEAD = 2  # frames that may wait to be written
+
+
+def row_format(out: Path | None, asked: str | None) -> str:
+    """Return how to write: as asked, or as the file is named."""
+    if asked == "parquet" and out is None:
+        raise DataError("Parquet goes to a file: name it with --out, or choose --format csv or jsonl")
+    if asked is not None:
+        return asked
+    if out is None:
+        return "csv"
+    if out.suffix.lower() not in _EXTENSIONS:
+        raise DataError(f"{out}: the extension {out.suffix!r} is none of .parquet, .csv, .jsonl: choose a --format")
+    return _EXTENSIONS[out.suffix.lower()]
+
+
+def write_rows(frames: Iterable[pl.DataFrame], schema: Schema, out: Path | None, kind: str) -> int:
+    """Write frames one after the other, holding few of them at a time, and return the number of rows."""
+    counted = _Counted(frames)
+    if out is None:
+        _write_text(counted, schema, sys.stdout.buffer, kind)
+        sys.stdout.buffer.flush()
+        return counted.rows
+    with whole_file(out) as part:
+        if kind == "parquet":
+            _write_parquet(counted, schema, part)
+        else:
+            with part.open("wb") as file:
+                _write_text(counted, schema, file, kind)
+    return counted.rows
+
+
+def id_type(ids: Ids) -> type[pl.DataType]:
+    """Return the type of a column of ids."""
+    return pl.Int64 if ids.kind == "int" else pl.String
+
+
+def id_series(ids: Ids) -> pl.Series:
+    """Return ids as a column, from which any others are gathered."""
+    return pl.Series(ids.values if ids.kind == "int" else ids.values.tolist(), dtype=id_type(ids))
+
+
+class _Counted:
+    """Frames whose rows are counted as they go by."""
+
+    def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
+        self._frames, self.rows = frames, 0
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for frame in self._frames:
+            self.rows += frame.height
+            yield frame
+
+
+def _write_text(frames: Iterable[pl.DataFrame], schema: Schema, file: IO[bytes], kind: str) -> None:
+    """Write text frame by frame; nothing at all if the first of them fails."""
+    empty = pl.DataFrame(schema=schema)
+    for number, frame in enumerate(chain(frames, [empty])):
+        text = io.BytesIO()  # not the file itself: polars would take a pipe's end, and report it in words of its own
+        if kind == "csv":
+            frame.write_csv(text, include_header=number == 0)
+        else:
+            frame.write_ndjson(text)
+        file.write(text.getbuffer())
+
+
+def _write_parquet(frames: Iterable[pl.DataFrame], schema: Schema, part: Path) -> None:
+    """Write row groups as they come; polars pulls them in a thread, so that this one can be interrupted."""
+    from polars.io.plugins import register_io_source
+
+    waiting: Queue[pl.DataFrame | None] = Queue(_AHEAD)
+
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
+        while (frame := waiting.get()) is not None:
+            yield frame
+
+    def sink() -> None:
+        register_io_source(source, schema=schema).sink_parquet(part, engine="streaming")
+
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(sink)
+        with _closing(waiting, written):
+            for frame in frames:
+                _put(waiting, frame, written)
+                if written.done():  # before its time: a full disk
+                    break
+        try:
+            written.result()
+        except pl.exceptions.PolarsError as error:
+            raise OSError(None, str(error)) from error
+
+
+@contextmanager
+def _closing(waiting: "Queue[pl.DataFrame | None]", written: "Future[None]") -> Iterator[None]:
+    """Tell the writer that no more will come, whatever happens."""
+    try:
+        yield
+    except BaseException:
+        while True:  # what still waits is not wanted any more
+            try:
+                waiting.get_nowait()
+            except Empty:
+                break
+        raise
+    finally:
+        _put(waiting, None, written)
+
+
+def _put(waiting: "Queue[pl.DataFrame | None]", frame: pl.DataFrame | None, written: "Future[None]") -> None:
+    """Wait for a place, unless the writer has given up."""
+    while not written.done():
+        try:
+            return waiting.put(frame, timeout=0.1)
+        except Full:
+            continue

@@ -1,0 +1,34 @@
+"""`relae datasets export`: interactions as tables with a row each."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from relae.cli._files import whole_file
+from relae.cli._rows import id_series
+from relae.data import Interactions
+
+
+def write_tables(data: Interactions, folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
+    """Write the interactions and the titles; give each file and its number of rows."""
+    for name, frame in _frames(data).items():
+        path = folder / f"{name}.{kind}"
+        with whole_file(path) as part:
+            frame.write_parquet(part) if kind == "parquet" else frame.write_csv(part)
+        yield path, frame.height
+
+
+def _frames(data: Interactions) -> dict[str, pl.DataFrame]:
+    matrix, items = data.matrix, id_series(data.items)
+    rows = np.repeat(np.arange(data.n_users), np.diff(matrix.indptr))
+    columns = {"user": id_series(data.users).gather(rows), "item": items.gather(matrix.indices)}
+    if (matrix.data != 1).any():
+        columns["weight"] = pl.Series(matrix.data)
+    if data.times is not None:
+        columns["timestamp"] = pl.Series(data.times)
+    frames = {"interactions": pl.DataFrame(columns)}
+    if data.titles is not None:
+        frames["items"] = pl.DataFrame({"item": items, "title": pl.Series(data.titles.tolist(), dtype=pl.String)})
+    return frames

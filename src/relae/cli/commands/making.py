@@ -1,0 +1,182 @@
+"""From data to a model."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from relae.cli._options import (
+    DATA_HELP,
+    DataArgument,
+    DtypeOption,
+    FromOption,
+    Given,
+    JsonOption,
+    SeedOption,
+    ShareOption,
+    SolverOption,
+    SplitOption,
+    takes_columns,
+    takes_model,
+)
+from relae.cli._parse import names, numbers, whole_numbers
+
+TITLE = "From data to a model"
+
+
+class Form(StrEnum):
+    """How the inverse is saved."""
+
+    PRIMAL = "primal"
+    DUAL = "dual"
+    FITTED = "fitted"
+
+
+@takes_columns
+def plan(
+    data: DataArgument,
+    columns: Given,
+    solver: SolverOption = "auto",
+    dtype: DtypeOption = "float32",
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a fit to DATA would cost here: solver, memory, time and disk; exit code 2 if it cannot fit."""
+    from relae.cli import _plan
+
+    _plan.plan(data, columns, solver=solver, dtype=dtype, as_json=as_json)
+
+
+@takes_columns
+def tune(
+    data: DataArgument,
+    out: Annotated[Path, typer.Option(help="The folder of the run; an unfinished run in it goes on.")],
+    columns: Given,
+    split: SplitOption = None,
+    share: ShareOption = None,
+    seed: SeedOption = None,
+    search: Annotated[
+        str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them).")
+    ] = "auto",
+    budget: Annotated[int, typer.Option(help="Inversions of the search auto.")] = 16,
+    objective: Annotated[str, typer.Option(help="What to maximize: a metric and a cut-off.")] = "ndcg@100",
+    keep: Annotated[
+        str | None, typer.Option(help="A metric to keep meanwhile, such as ndcg@100 with --objective tail_recall@100.")
+    ] = None,
+    loss: Annotated[float, typer.Option(help="The share of the best value of --keep that may be lost.")] = 0.01,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Minutes after which no further inversion is started.")
+    ] = None,
+    solver: SolverOption = "auto",
+    test: Annotated[bool, typer.Option(help="Judge the chosen model, EASE and popularity by the test users.")] = True,
+) -> None:
+    """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail."""
+    from relae.cli import _tune
+    from relae.cli._data import Columns, Division
+
+    division = Division(split, share, seed).or_else()
+    request = _tune.Request(data, Columns().but(columns), *division, search, budget, objective, keep, loss, solver)
+    _tune.run(request, out, None if time_budget is None else 60 * time_budget, test)
+
+
+@takes_columns
+@takes_model
+def fit(
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder of the model; an earlier one is replaced.")],
+    columns: Given,
+    parameters: Given,
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)] = None,
+    run: FromOption = None,
+    form: Annotated[
+        Form, typer.Option(help="How to save the inverse: primal serves fastest; dual and fitted may be smaller.")
+    ] = Form.PRIMAL,
+    histories: Annotated[
+        bool,
+        typer.Option(
+            help="Keep the users' histories, so that users can be named by id. They are then in the folder for "
+            "anyone who has it to read."
+        ),
+    ] = True,
+    solver: SolverOption = "auto",
+    dtype: DtypeOption = "float32",
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a model to all of DATA, check it, and save it as a folder to serve from.
+
+    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, does better.
+    """
+    from relae.cli import _fit
+
+    _fit.fit(
+        data,
+        columns,
+        parameters,
+        out,
+        run=run,
+        form=form,
+        histories=histories,
+        solver=solver,
+        dtype=dtype,
+        as_json=as_json,
+    )
+
+
+@takes_columns
+@takes_model
+def evaluate(
+    columns: Given,
+    parameters: Given,
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA|MODEL", help="Data to fit to and judge by; or, with --on, a saved model."),
+    ] = None,
+    on: Annotated[str | None, typer.Option(metavar="DATA", help="Judge the MODEL by all users of this data.")] = None,
+    run: FromOption = None,
+    split: SplitOption = None,
+    share: ShareOption = None,
+    seed: SeedOption = None,
+    hide: Annotated[
+        float | None,
+        typer.Option(
+            help="With --on: the share of each user's items to hide and find; 0.2 if not given.",
+            rich_help_panel="Validation and test",
+        ),
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="Such as ndcg,recall,tail_ndcg,coverage.")] = None,
+    k: Annotated[str | None, typer.Option(help="Cut-offs, separated by commas; 20,100 if not given.")] = None,
+    xis: Annotated[
+        str | None, typer.Option(help="Judge these ξ, separated by commas, instead of one: all from one fit.")
+    ] = None,
+    solver: SolverOption = "auto",
+    dtype: DtypeOption = "float32",
+    out: Annotated[Path | None, typer.Option(help="Write the figures to a .json, .csv or .md file too.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge a model: fitted to a part of DATA by the test users, or a saved MODEL by the users of --on DATA."""
+    from relae.cli import _evaluate
+    from relae.cli._data import Division
+
+    wanted = _evaluate.Wanted(names(metrics), whole_numbers(k, "--k"), numbers(xis, "--xis"), as_json, out)
+    if on is None:
+        division = Division(split, share, seed)
+        _evaluate.of_data(
+            source, columns, parameters, wanted, run=run, division=division, hide=hide, solver=solver, dtype=dtype
+        )
+    else:
+        refused = {"from": run, "split": split, "share": share, **parameters}
+        _evaluate.of_model(source, on, columns, wanted, hide=hide, seed=seed, refused=refused)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run of `relae tune`.")],
+    out: Annotated[Path | None, typer.Option(help="The file; RUN/report.html if not given.")] = None,
+    samples: Annotated[int, typer.Option(help="Test users to show recommendations for; 0 shows nobody's history.")] = 5,
+    user_ids: Annotated[bool, typer.Option("--user-ids", help="Call them by their ids, not by a number.")] = False,
+) -> None:
+    """Turn a run of `relae tune` into one HTML file to look at, print or mail: no network, light and dark."""
+    from relae.cli import _report
+
+    _report.make(run, out, samples=samples, user_ids=user_ids)
+
+
+COMMANDS = (plan, tune, fit, evaluate, report)

@@ -1,0 +1,147 @@
+"""The answers, as types: what mypy checks in the code is what OpenAPI shows to callers."""
+
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
+
+Id = int | str
+
+
+class Item(TypedDict):
+    """An item: its popularity is its number of users in the training data; the head is the most popular fifth."""
+
+    item: Id
+    title: str | None
+    popularity: int
+    group: Literal["head", "tail"]
+
+
+class Because(TypedDict):
+    """What an item of the history adds to a score, and its share of all that is added."""
+
+    item: Id
+    title: str | None
+    share: float
+    contribution: float
+
+
+class RecommendedItem(Item):
+    """An item of a list; `because` only if it was asked for."""
+
+    score: float
+    because: NotRequired[list[Because]]
+
+
+class Recommendation(TypedDict):
+    """A list of recommendations, the best first.
+
+    `known` counts the items of the history that the model knows, `unknown` names the others. `popular` tells that none
+    is known, so that these are the most popular items.
+    """
+
+    items: list[RecommendedItem]
+    xi: float | None
+    k: int
+    user: Id | None
+    known: int
+    unknown: list[Id]
+    popular: bool
+
+
+class Recommendations(TypedDict):
+    """One result for each history or user, in their order."""
+
+    results: list[Recommendation]
+
+
+class PathPoint(TypedDict):
+    """The list at one ξ: its items, their mean popularity and the share of them in the tail (null for no items)."""
+
+    xi: float
+    popularity: float | None
+    tail_share: float | None
+    items: list[Id]
+
+
+class XiPath(TypedDict):
+    """How a list changes with ξ."""
+
+    path: list[PathPoint]
+
+
+class FoundItems(TypedDict):
+    """Items that were searched for, and how many there are in all."""
+
+    items: list[Item]
+    total: int
+
+
+class SimilarItem(Item):
+    """An item, and its partial correlation with another one."""
+
+    similarity: float
+
+
+class SimilarItems(TypedDict):
+    """The items most similar to one item."""
+
+    item: Item
+    items: list[SimilarItem]
+
+
+class Explained(TypedDict):
+    """What each item of the history adds to the score of an item, the largest first; negative ones are there, too."""
+
+    item: Item
+    score: float
+    xi: float | None
+    because: list[Because]
+
+
+class Limits(TypedDict):
+    """The most that a request may ask for."""
+
+    history: int
+    k: int
+    batch: int
+    ids: int
+    xis: int
+    results: int
+    body_bytes: int
+
+
+class Model(TypedDict):
+    """The model that answers. `users` and `titles` tell whether it knows users by their ids, and items by titles."""
+
+    model: str
+    parameters: dict[str, Any]
+    xi: float | None
+    xi_interval: list[float] | None
+    title: str | None
+    data: dict[str, Any]
+    fitted: dict[str, Any]
+    versions: dict[str, Any]
+    created: str
+    users: bool
+    titles: bool
+    limits: Limits
+    loaded: str
+
+
+class Status(TypedDict):
+    """How the service is."""
+
+    status: str
+
+
+class ErrorDetail(TypedDict):
+    """What is wrong, with the way out, and the field that is to blame, if it is one."""
+
+    message: str
+    field: str | None
+
+
+class Error(TypedDict):
+    """The one shape of all errors."""
+
+    error: ErrorDetail

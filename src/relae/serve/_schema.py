@@ -1,0 +1,132 @@
+"""What OpenAPI shows of questions; `_questions` checks the same."""
+
+from typing import Any
+
+from relae.serve._questions import MAX_QUERY, MAX_WEIGHT
+from relae.serve._settings import Settings
+
+Schema = dict[str, Any]
+
+_ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'An id; "260" finds the integer 260.'}
+_NULL: Schema = {"type": "null"}
+_XI: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+
+
+class Schemas:
+    """The schemas of all bodies and parameters, with the limits of one service."""
+
+    def __init__(self, limits: Settings) -> None:
+        self._limits = limits
+
+    def recommend(self) -> Schema:
+        """The body of /v1/recommend."""
+        return _body(
+            _one_of("history", self._history(), "user", _ID, self._wish(explain=True)),
+            {"history": [260, 1196], "k": 10, "xi": 0.4, "explain": True},
+        )
+
+    def batch(self) -> Schema:
+        """The body of /v1/recommend/batch."""
+        histories = {"type": "array", "items": self._history(), "maxItems": self._limits.max_batch}
+        users = {"type": "array", "items": _ID, "maxItems": self._limits.max_batch}
+        return _body(
+            _one_of("histories", histories, "users", users, self._wish(explain=True)),
+            {"histories": [[260, 1196], {"1210": 2.0}], "k": 10},
+        )
+
+    def path(self) -> Schema:
+        """The body of /v1/path."""
+        wish = self._wish(explain=False)
+        del wish["xi"]
+        wish["xis"] = {
+            "anyOf": [{"type": "array", "items": _XI, "minItems": 1, "maxItems": self._limits.max_xis}, _NULL],
+            "description": "The ξ of the lists; null: some that are spread over the interval that matters.",
+        }
+        return _body(_one_of("history", self._history(), "user", _ID, wish), {"history": [260, 1196], "k": 10})
+
+    def explain(self) -> Schema:
+        """The body of /v1/explain."""
+        schema = _one_of("history", self._history(), "user", _ID, {"item": _ID, "xi": _nullable(_XI)})
+        schema["required"] = ["item"]
+        return _body(schema, {"history": [260, 1196], "item": 1210})
+
+    def search(self) -> Schema:
+        """The query of /v1/items."""
+        text = {"type": "string", "maxLength": MAX_QUERY, "default": ""}
+        return {
+            "parameters": [
+                {"name": "q", "in": "query", "schema": text, "description": "Words of a title, or an id."},
+                {"name": "limit", "in": "query", "schema": self._whole(20)},
+            ]
+        }
+
+    def item(self) -> Schema:
+        """The path of /v1/items/{item}."""
+        return {"parameters": [_ITEM]}
+
+    def similar(self) -> Schema:
+        """The path and query of /v1/similar/{item}."""
+        return {"parameters": [_ITEM, {"name": "k", "in": "query", "schema": self._whole(10)}]}
+
+    def _whole(self, default: int) -> Schema:
+        most = self._limits.max_k
+        return {"type": "integer", "minimum": 1, "maximum": most, "default": min(default, most)}
+
+    def _history(self) -> Schema:
+        most = self._limits.max_history
+        weight = {"type": "number", "minimum": 0, "maximum": MAX_WEIGHT}
+        return {
+            "anyOf": [
+                {"type": "array", "items": _ID, "maxItems": most},
+                {"type": "object", "additionalProperties": weight, "maxProperties": most},
+            ],
+            "description": "Ids, or ids with weights.",
+        }
+
+    def _wish(self, explain: bool) -> dict[str, Schema]:
+        ids = _nullable({"type": "array", "items": _ID, "maxItems": self._limits.max_ids})
+        wish = {
+            "k": _nullable(self._whole(10)) | {"description": "Items of a list."},
+            "xi": _nullable(_XI) | {"description": "From popular to long tail; null: the model's own."},
+            "allow": ids | {"description": "Items that alone may be recommended."},
+            "deny": ids | {"description": "Items that are never recommended."},
+            "exclude_seen": _flag(True) | {"description": "Leave out the items of the history."},
+        }
+        if explain:
+            wish["explain"] = _flag(False) | {"description": "Say what each item is recommended for."}
+        return wish
+
+
+_ITEM: Schema = {
+    "name": "item",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string"},
+    "description": "The id of an item; it may contain slashes.",
+}
+
+
+def _one_of(first: str, a: Schema, second: str, b: Schema, others: dict[str, Schema]) -> Schema:
+    """An object with the first field or the second, and not with both."""
+    return {
+        "type": "object",
+        "properties": {first: _nullable(a), second: _nullable(b), **others},
+        "additionalProperties": False,
+        "oneOf": [
+            {"required": [first], "properties": {first: a, second: _NULL}},
+            {"required": [second], "properties": {first: _NULL, second: b}},
+        ],
+    }
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, _NULL]}
+
+
+def _flag(default: bool) -> Schema:
+    return {"type": ["boolean", "null"], "default": default}
+
+
+def _body(schema: Schema, example: Schema) -> Schema:
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}

@@ -1,0 +1,75 @@
+"""What a service is told at its start; importable without FastAPI."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One model folder, where to listen, who may ask, and how much may be asked at once.
+
+    Parameters
+    ----------
+    path : Path
+        The model folder; a reload reads it again.
+    host, port
+        Where to listen; port 0 takes a free one.
+    workers : int
+        Processes that answer; they share the memory-mapped model.
+    api_key : str, optional
+        What every request under /v1 must show. Without it the service is open, and cannot be reloaded over HTTP.
+    cors : tuple of str
+        Origins whose pages may call the service, such as "https://shop.example"; "*" for all; none by default.
+    max_history, max_k, max_batch, max_ids, max_xis : int
+        The most items of a history, items of a list, histories of a batch, ids in allow or deny, and ξ of a path.
+    max_results : int
+        The most items in the answer to a batch: histories × k.
+    max_body_bytes : int
+        The largest body of a request.
+    max_waiting : int
+        Requests that may wait for the model in one worker; any more are turned away with 503.
+    threads : int
+        Threads of the compiled kernels in each worker. One is best for most: a second one helps with large models on
+        idle cores, and hurts on busy ones; more workers serve more requests.
+    verify : bool
+        Check the model's checksums whenever it is opened.
+    log : bool
+        Write one line of JSON per request to stderr.
+    stop_seconds : int
+        How long requests that are under way may take after the service is told to stop.
+    """
+
+    path: Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    api_key: str | None = field(default=None, repr=False)
+    cors: tuple[str, ...] = ()
+    max_history: int = 5_000
+    max_k: int = 1_000
+    max_batch: int = 256
+    max_ids: int = 20_000
+    max_xis: int = 101
+    max_results: int = 50_000
+    max_body_bytes: int = 1 << 20
+    max_waiting: int = 1_000
+    threads: int = 1
+    verify: bool = False
+    log: bool = True
+    stop_seconds: int = 30
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+        object.__setattr__(self, "cors", tuple(self.cors))
+        if not 0 <= self.port <= 65_535:
+            raise ValueError(f"the port must lie between 0 and 65535, got {self.port!r}")
+        for name in ("workers", "threads", *(limit.name for limit in fields(self) if limit.name.startswith("max_"))):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        if self.stop_seconds < 0:
+            raise ValueError(f"stop_seconds must be at least 0, got {self.stop_seconds!r}")
+        if self.api_key is not None and not self.api_key.strip():
+            raise ValueError("the API key is empty: give one of some length, or none to leave the service open")
+        for origin in self.cors:
+            if origin != "*" and ("://" not in origin or origin.endswith("/")):
+                raise ValueError(f"an origin is a scheme and a host such as https://shop.example, or *: got {origin!r}")

@@ -1,0 +1,187 @@
+"""One opened model with all that is derived from it: made anew by every reload, and never changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae.evaluation.groups import head_items
+from relae.linalg import Csr
+from relae.models import LinearAutoencoder
+from relae.recommender import HistoryRecommender
+from relae.serve._answers import Id, Item, Limits, Model
+from relae.serve._problem import Problem, shown
+from relae.serve._questions import History
+from relae.serve._search import TitleIndex
+from relae.serve._settings import Settings
+from relae.store import Saved, open_model
+
+
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """A history on the columns of the model: sorted, each once, with positive weights."""
+
+    columns: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    unknown: Sequence[Id] = ()
+    user: Id | None = None
+
+
+class Snapshot:
+    """A model, ready to be asked. A request takes one at its start and keeps it, whatever is loaded meanwhile."""
+
+    def __init__(self, saved: Saved, settings: Settings) -> None:
+        self.saved = saved
+        self.model: HistoryRecommender = saved.model
+        self.linear = saved.model if isinstance(saved.model, LinearAutoencoder) else None
+        self.histories = saved.histories  # opened here, so that no request reads a file
+        self.loaded = datetime.now(UTC).isoformat(timespec="seconds")
+
+        counts = self.model.item_counts_
+        order = np.lexsort((np.arange(len(counts)), -counts))
+        self.ids: list[Id] = self.model.items_.values.tolist()
+        self.titles: list[str | None] | None = None if self.model.titles_ is None else self.model.titles_.tolist()
+        self.popularity: list[int] = counts.tolist()
+        self.is_head = head_items(counts, order=order).tolist()
+        self.popular = order  # columns, the most popular first
+        # an item without a title is found by its id
+        named = [str(self.ids[at]) if (title := self.title(at)) is None else title for at in range(len(self.ids))]
+        self._index = TitleIndex(named, self.popular)
+        self.description = self._describe(settings)
+
+    @classmethod
+    def open(cls, settings: Settings, verify: bool | None = None) -> "Snapshot":
+        """Open the configured folder."""
+        return cls(open_model(settings.path, verify=settings.verify if verify is None else verify), settings)
+
+    # --- items -------------------------------------------------------------------------------------------------
+
+    def title(self, column: int) -> str | None:
+        """Return the title of a column."""
+        return None if self.titles is None else self.titles[column]
+
+    def item(self, column: int) -> Item:
+        """Return what is shown of an item."""
+        return {
+            "item": self.ids[column],
+            "title": self.title(column),
+            "popularity": self.popularity[column],
+            "group": "head" if self.is_head[column] else "tail",
+        }
+
+    def column(self, item: Id) -> int:
+        """Return the column of an item."""
+        [column] = self.model.items_.positions([item]).tolist()
+        if column < 0:
+            raise Problem(
+                404, f"item {shown(item)} is unknown to the model: GET /v1/items?q=… finds items by title", "item"
+            )
+        return int(column)
+
+    def columns(self, items: Sequence[Id] | None) -> NDArray[np.int64] | None:
+        """Return the columns of some items, without those that are unknown."""
+        if items is None:
+            return None
+        found = self.model.items_.positions(items)
+        return found[found >= 0]
+
+    def search(self, query: str) -> NDArray[np.int64]:
+        """Return the columns that a search finds, the best first; an id comes before all titles."""
+        if not (query := query.strip()):
+            return self.popular
+        found = self._index.find(query)
+        [column] = self.model.items_.positions([query]).tolist()
+        return found if column < 0 else np.append(column, found[found != column])
+
+    # --- who is asking -----------------------------------------------------------------------------------------
+
+    def taste(self, who: History | Id) -> Taste:
+        """Bring a history, or that of a user, onto the columns."""
+        return self._of_history(who) if isinstance(who, History) else self._of_user(who)
+
+    def _of_history(self, history: History) -> Taste:
+        columns = self.model.items_.positions(history.ids)
+        known = columns >= 0
+        unknown: Sequence[Id] = ()
+        if not known.all():
+            unknown = [history.ids[at] for at in np.flatnonzero(~known).tolist()]
+        if history.weights is None:  # an id named twice is one item seen
+            distinct = np.unique(columns[known]).astype(np.int32)
+            return Taste(distinct, np.ones(len(distinct), np.float32), unknown)
+        distinct, places = np.unique(columns[known], return_inverse=True)
+        given = np.array(history.weights, dtype=np.float64)[known]
+        weights = np.bincount(places, given, minlength=len(distinct)).astype(np.float32)
+        positive = weights > 0
+        return Taste(distinct[positive].astype(np.int32), weights[positive], unknown)
+
+    def _of_user(self, user: Id) -> Taste:
+        if self.histories is None:
+            raise Problem(422, "this model was saved without its users: give a history instead", "user")
+        [row] = self.histories.users.positions([user]).tolist()
+        if row < 0:
+            raise Problem(404, f"user {shown(user)} is unknown to the model: give a history instead", "user")
+        matrix = self.histories.matrix
+        own = slice(*matrix.indptr[row : row + 2].tolist())
+        [name] = self.histories.users.take(np.array([row]))
+        return Taste(matrix.indices[own].astype(np.int32, copy=False), matrix.data[own], user=name)
+
+    def matrix(self, tastes: Sequence[Taste]) -> Csr:
+        """Return tastes as rows : (tastes, items)."""
+        indptr = np.cumsum([0, *(len(taste.columns) for taste in tastes)], dtype=np.int32)
+        if len(tastes) == 1:
+            data, indices = tastes[0].weights, tastes[0].columns
+        else:
+            data = np.concatenate([taste.weights for taste in tastes])
+            indices = np.concatenate([taste.columns for taste in tastes])
+        return sp.csr_array((data, indices, indptr), shape=(len(tastes), len(self.ids)))
+
+    # --- ξ -----------------------------------------------------------------------------------------------------
+
+    @property
+    def xi(self) -> float | None:
+        """The model's own ξ, if it has one."""
+        return None if self.linear is None else float(self.linear.xi)
+
+    def at(self, xi: float | None) -> HistoryRecommender:
+        """Return the model at some ξ, or as it is."""
+        if xi is None:
+            return self.model
+        model: HistoryRecommender = cast(Any, self.needs("xi", "xi")).with_xi(xi)
+        return model
+
+    def needs(self, what: str, field: str | None = None) -> LinearAutoencoder:
+        """Return the model if it is a linear autoencoder, which alone has ξ, explanations and similar items."""
+        if self.linear is None:
+            raise Problem(422, f"a {type(self.model).__name__} has no {what}: leave it out, or serve an RDLAE", field)
+        return self.linear
+
+    def _describe(self, settings: Settings) -> Model:
+        info = self.saved.info
+        limits: Limits = {
+            "history": settings.max_history,
+            "k": settings.max_k,
+            "batch": settings.max_batch,
+            "ids": settings.max_ids,
+            "xis": settings.max_xis,
+            "results": settings.max_results,
+            "body_bytes": settings.max_body_bytes,
+        }
+        return {
+            "model": info["model"],
+            "parameters": info["parameters"],
+            "xi": self.xi,
+            "xi_interval": None if self.linear is None else list(self.linear.xi_interval_),
+            "title": info["title"],
+            "data": info["data"],
+            "fitted": {name: value for name, value in info["fitted"].items() if name != "plan"},
+            "versions": info["versions"],
+            "created": info["created"],
+            "users": self.histories is not None,
+            "titles": self.titles is not None,
+            "limits": limits,
+            "loaded": self.loaded,
+        }

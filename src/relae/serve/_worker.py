@@ -1,0 +1,6 @@
+"""`python -m relae.serve._worker`: one of several workers, started by the supervisor in `_processes`."""
+
+from relae.serve._processes import be_worker
+
+if __name__ == "__main__":
+    be_worker()

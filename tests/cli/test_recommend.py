@@ -1,0 +1,231 @@
+"""`relae recommend`: the same lists as the Python API, however they are asked for and wherever they go."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from relae import RDLAE, Interactions
+from relae.cli import _recommend
+
+from .suite import COMMAND, files, run, shown
+
+READ = {".parquet": pl.read_parquet, ".csv": pl.read_csv, ".jsonl": pl.read_ndjson}
+
+
+def expected(model: RDLAE, histories: object, k: int, **options: object) -> pl.DataFrame:
+    """Rows as one call of the API gives them."""
+    ids, scores = model.recommend(histories, k, **options)
+    rows = [
+        (user, place + 1, ids[row, place], scores[row, place])
+        for row, user in enumerate(histories.users.values)
+        for place in range(k)
+        if ids[row, place] is not None
+    ]
+    return pl.DataFrame(rows, schema=["user", "rank", "item", "score"], orient="row")
+
+
+def assert_same(found: pl.DataFrame, wanted: pl.DataFrame) -> None:
+    assert found.columns == wanted.columns
+    for name in ("user", "rank", "item"):
+        assert found[name].to_list() == wanted[name].to_list()
+    np.testing.assert_allclose(found["score"].to_numpy(), wanted["score"].to_numpy(), rtol=1e-6)
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("extension", READ)
+def test_all_users_in_every_format(extension, saved, model, data, shell, tmp_path, monkeypatch):
+    monkeypatch.setattr(_recommend, "_ROWS_AT_ONCE", 70)  # several frames
+    out = tmp_path / f"recs{extension}"
+    done = shell("recommend", saved, "--all-users", "--k", 7, "--out", out)
+    assert (done.code, done.out) == (0, "")
+    assert "1,120 rows for 160 users" in done.err
+    assert_same(READ[extension](out), expected(model, data, 7))
+    assert files(tmp_path) == [out.name]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_rows_go_to_stdout(kind, saved, model, data, shell):
+    text = shell.ok("recommend", saved, "--all-users", "--k", 3, "--format", kind)
+    assert_same((pl.read_csv if kind == "csv" else pl.read_ndjson)(text.encode()), expected(model, data, 3))
+
+
+def test_fewer_items_than_asked_for_are_fewer_rows(saved, model, data, shell, tmp_path):
+    out = tmp_path / "recs.parquet"
+    shell.ok("recommend", saved, "--all-users", "--k", 48, "--out", out)
+    found = pl.read_parquet(out)
+    assert found.height == 160 * 48 - data.n_interactions
+    assert_same(found, expected(model, data, 48))
+
+
+def test_what_may_be_recommended(saved, model, data, shell, tmp_path):
+    (tmp_path / "stock.txt").write_text("1003\n1004\n\n1005\n")
+    given = ("--allow", "1001,1002,9999", "--allow-file", tmp_path / "stock.txt", "--deny", "1002,77", "--include-seen")
+    text = shell.ok("recommend", saved, "--all-users", "--k", 4, "--xi", 0.9, *given)
+    allow = [1001, 1002, 1003, 1004, 1005]
+    wanted = expected(model.with_xi(0.9), data, 4, allow=allow, deny=[1002], exclude_seen=False)
+    assert_same(pl.read_csv(text.encode()), wanted)
+    assert set(wanted["item"]) == {1001, 1003, 1004, 1005}
+
+
+def test_what_is_denied_need_not_be_known(saved, shell):
+    plain, denied = (shell.ok("recommend", saved, "--history", "1000", *more) for more in ((), ("--deny", "x")))
+    assert plain == denied
+
+
+def test_a_table_of_other_users(saved, model, shell, tmp_path):
+    others = pl.DataFrame({"customer": ["b", "a", "a", "c"], "sku": ["1004", "1000", "1008", "nothing"]})
+    others.write_csv(tmp_path / "others.csv")
+    given = ("--histories", tmp_path / "others.csv", "--user", "customer", "--item", "sku", "--k", 2)
+    done = shell("recommend", saved, *given)
+    with pytest.warns(UserWarning, match="unknown"):
+        wanted = expected(model, Interactions.from_frame(others, user="customer", item="sku"), 2)
+    assert_same(pl.read_csv(done.out.encode()), wanted)
+    assert "1 of 4 items in the histories are unknown" in done.err
+    assert "1 user without a known item" in done.err
+    assert wanted["score"].to_list()[-2:] == [0, 0]
+
+
+def test_titles_are_a_column_if_asked_for(saved, data, shell, tmp_path):
+    out = tmp_path / "recs.parquet"
+    shell.ok("recommend", saved, "--for", "u007", "--for", "u001", "--k", 40, "--with-titles", "--out", out)
+    found = pl.read_parquet(out)
+    assert found.columns == ["user", "rank", "item", "title", "score"]
+    assert found["user"].unique(maintain_order=True).to_list() == ["u007", "u001"]
+    assert found["title"].to_list() == [data.title(item) for item in found["item"]]
+    assert found["title"].null_count() > 0
+
+
+def test_a_history_has_no_user(saved, model, shell):
+    found = pl.read_csv(shell.ok("recommend", saved, "--history", "1000,1004", "--format", "csv").encode())
+    assert found.columns == ["rank", "item", "score"]
+    assert found["item"].to_list() == list(model.recommend([1000, 1004])[0])
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["1000\n1004\n", '["1000", 1004]', '{"1000": 1.0, "1004": 1.0}'])
+def test_a_history_on_the_line_in_a_file_or_on_stdin(content, saved, shell, tmp_path, monkeypatch):
+    (tmp_path / "history").write_text(content)
+    wanted = json.loads(shell.ok("recommend", saved, "--history", " 1000, 1004", "--json"))
+    assert json.loads(shell.ok("recommend", saved, "--history-file", tmp_path / "history", "--json")) == wanted
+    with (tmp_path / "history").open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert json.loads(shell.ok("recommend", saved, "--history-file", "-", "--json")) == wanted
+
+
+def test_the_answer_in_json_is_that_of_the_api(saved, model, data, shell):
+    answer = json.loads(
+        shell.ok("recommend", saved, "--history", "1000,1004,x", "--k", 3, "--xi", 0.8, "--explain", "--json")
+    )
+    other = model.with_xi(0.8)
+    ids, scores = other.recommend([1000, 1004], 3)
+    assert [entry["item"] for entry in answer["items"]] == list(ids)
+    assert [entry["score"] for entry in answer["items"]] == pytest.approx(scores.tolist(), rel=1e-6)
+    for entry in answer["items"]:
+        assert entry["title"] == data.title(entry["item"])
+        assert entry["popularity"] == model.item_counts_[model.items_.positions([entry["item"]])[0]]
+        why = other.explain([1000, 1004], entry["item"])
+        positive = [(i, c) for i, c in zip(why.items, why.contributions, strict=True) if c > 0]
+        assert [(because["item"], because["contribution"]) for because in entry["because"]] == positive[:3]
+    rest = {name: answer[name] for name in ("xi", "k", "user", "known", "unknown", "popular")}
+    assert rest == {"xi": 0.8, "k": 3, "user": None, "known": 2, "unknown": ["x"], "popular": False}
+
+
+def test_users_by_their_ids(saved, model, data, shell):
+    one = json.loads(shell.ok("recommend", saved, "--for", "u003", "--json"))
+    assert one["user"] == "u003"
+    assert [entry["item"] for entry in one["items"]] == list(model.recommend(data.history("u003"))[0])
+    two = json.loads(shell.ok("recommend", saved, "--for", "u003", "--for", "u004", "--for", "u003", "--json"))
+    assert [answer["user"] for answer in two["results"]] == ["u003", "u004"]
+    assert two["results"][0] == one
+
+
+def test_nothing_known_is_what_is_popular(saved, model, shell):
+    answer = json.loads(shell.ok("recommend", saved, "--history", "x", "--k", 2, "--json"))
+    order = np.lexsort((np.arange(48), -model.item_counts_))[:2]
+    assert answer["popular"]
+    assert [entry["item"] for entry in answer["items"]] == model.items_.take(order).tolist()
+    done = shell("recommend", saved, "--history", "x", "--k", 2)
+    assert "the most popular items" in done.out
+    assert shell("recommend", saved, "--history", "x", "--k", 2, "--explain").code == 0
+    assert "1 of 1 items in the histories are unknown to the model, and ignored: x" in done.err
+
+
+def test_the_table_shows_titles_as_they_are_on_one_line(saved, shell):
+    lines = shell.ok("recommend", saved, "--history", "1004", "--k", 48, "--explain").splitlines()
+    assert lines[0] == "47 items (by 1 item, ξ = 0.3)"
+    text = "\n".join(lines)
+    assert "[red]Not markup[/red]" in text
+    assert "Two lines [31m" in text  # the terminal is not told to turn red
+    assert "100% Title of 4" in text
+    assert max(map(len, lines)) <= 120
+    assert "\x1b" not in text
+
+
+def test_other_models(popular, dual, saved, shell):
+    assert "users" in shell.ok("recommend", popular, "--history", "1004")
+    wanted, found = (json.loads(shell.ok("recommend", path, "--history", "1004", "--json")) for path in (saved, dual))
+    assert [entry["item"] for entry in found["items"]] == [entry["item"] for entry in wanted["items"]]
+
+
+# --- as a process ------------------------------------------------------------------------------------------------
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(saved):
+    process = subprocess.Popen(
+        [*COMMAND, "recommend", saved, "--all-users", "--k", "40"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"user,rank,item,score\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.wait()
+
+
+def test_ctrl_c_leaves_nothing(saved, table, tmp_path):
+    """So many users that it lasts: the file is there in part, and gone afterwards."""
+    many = pl.DataFrame({"user": np.repeat(np.arange(200_000), 2), "item": np.tile([1000, 1004], 200_000)})
+    many.write_parquet(tmp_path / "many.parquet")
+    (tmp_path / "out").mkdir()
+    out = tmp_path / "out" / "recs.parquet"
+    given = ["recommend", saved, "--histories", tmp_path / "many.parquet", "--k", "40", "--out", out]
+    process = subprocess.Popen([*COMMAND, *map(str, given)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    part = out.with_name(f".{out.name}.part")
+    deadline = time.monotonic() + 60
+    while not (part.exists() and part.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)
+    assert (process.returncode, *said) == (130, "", "relae: interrupted\n")
+    assert files(out.parent) == []
+
+
+def test_a_full_disk_keeps_what_was_there(saved, tmp_path):
+    import resource
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    for extension in (".parquet", ".csv"):
+        out = tmp_path / f"recs{extension}"
+        out.write_text("mine")
+        done = run("recommend", saved, "--all-users", "--k", 40, "--out", out, preexec_fn=limit)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "cannot be written" in done.stderr
+        assert "what was there is kept" in done.stderr
+        assert out.read_text() == "mine"
+    assert files(tmp_path) == ["recs.csv", "recs.parquet"]
+
+
+def test_a_process_shows_what_this_one_does(saved, shell):
+    assert shown("recommend", saved, "--history", "1004") == shell.ok("recommend", saved, "--history", "1004")

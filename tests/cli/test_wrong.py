@@ -1,0 +1,230 @@
+"""Whatever is wrong with the arguments of whichever command: one readable line, exit code 2, nothing on stdout."""
+
+import json
+import shutil
+
+import pytest
+
+from relae.cli import app
+
+from .suite import run
+
+
+@pytest.fixture(scope="session")
+def places(saved, dual, popular, tuned, table, columns, tmp_path_factory):
+    """What the names in the table below stand for."""
+    folder = tmp_path_factory.mktemp("wrong")
+    corrupt = shutil.copytree(saved, folder / "corrupt")
+    (corrupt / "model.json").write_text((corrupt / "model.json").read_text().replace("RDLAE", "RDLAF"))
+    newer = shutil.copytree(saved, folder / "newer")
+    record = json.loads((newer / "model.json").read_text())
+    (newer / "model.json").write_text(json.dumps(record | {"version": 2}))
+    short = shutil.copytree(saved, folder / "short")
+    [array] = short.glob("arrays-*/inverse.npy")
+    array.write_bytes(array.read_bytes()[:-1])
+    (folder / "file").write_text("mine")
+    (folder / "bad.json").write_text('["1000", ')
+    (folder / "nested.json").write_text('[["1000"], ["1004"]]')
+    (folder / "bytes").write_bytes(b"\xff\xfe\x00")
+    (folder / "broken.csv").write_text("who,what\na,1,2\n")
+    (folder / "empty.csv").write_text("")
+    torn = folder / "torn"
+    torn.mkdir()
+    (torn / "result.json").write_text('{"request": {}}')
+    there = {path.name: path for path in folder.iterdir()}
+    return {
+        "MODEL": saved,
+        "DUAL": dual,
+        "POPULAR": popular,
+        "RUN": tuned,
+        "DATA": table,
+        "COLUMNS": columns,
+        "HERE": folder,
+        **there,
+    }
+
+
+def spelled(text: str, places) -> list[object]:
+    """Return the arguments of a line, in which some words stand for places."""
+    words: list[object] = []
+    for word in text.split():
+        if word == "COLUMNS":
+            words += places["COLUMNS"]
+        elif word.startswith("@"):
+            words.append(places[word[1:]])
+        elif word.startswith("HERE/"):
+            words.append(places["HERE"] / word.removeprefix("HERE/"))
+        else:
+            words.append(places.get(word, word))
+    return words
+
+
+WRONG = [
+    # the line, and what has to be said of it
+    ("recomend MODEL", "no such command 'recomend'. Did you mean 'recommend'? See `relae --help`"),
+    ("--nonsense", "no such option: --nonsense"),
+    ("plan", "missing argument 'DATA'; see `relae plan --help`"),
+    ("plan nowhere.csv", "neither a file nor a folder nor a benchmark"),
+    ("plan MODEL", "is a model, not data"),
+    ("plan HERE", "has no train.txt"),
+    ("plan DATA", "has no column 'user', its columns are 'who', 'what', 'stars': set --user"),
+    ("plan DATA COLUMNS --solver fast", "solver must be 'auto', 'primal' or 'dual'"),
+    ("plan DATA COLUMNS --dtype int8", "dtype must be"),
+    ("plan online-retail --user who", "no columns to choose from: leave --user out"),
+    ("plan @broken.csv --user who --item what", "has 3 fields and the header 2"),
+    ("plan @empty.csv", "is empty"),
+    ("plan DATA COLUMNS --min-rating 3", "set --rating"),
+    ("plan DATA COLUMNS --min-user-count many", "invalid value 'many' for '--min-user-count'"),
+    ("tune DATA", "missing option '--out'; see `relae tune --help`"),
+    ("tune DATA COLUMNS --out HERE/run --split sideways", "the splits are auto, paper, strong"),
+    ("tune DATA COLUMNS --out HERE/run --objective beauty@10", "beauty"),
+    ("tune DATA COLUMNS --out HERE/run --objective ndcg", "an objective is a metric and a cut-off"),
+    ("tune DATA COLUMNS --out HERE/run --objective ndcg@10 --solver fast", "solver must be 'auto'"),
+    ("tune DATA COLUMNS --out HERE/run --objective ndcg@10 --budget 0", "budget must be"),
+    ("tune DATA COLUMNS --out HERE/file/run --objective ndcg@10", "file"),
+    ("fit --out HERE/m", "there is no DATA"),
+    ("fit DATA COLUMNS", "missing option '--out'"),
+    ("fit DATA COLUMNS --out @file", "is a file, and a model is a folder"),
+    ("fit DATA COLUMNS --out HERE/file/m", "cannot be made"),
+    ("fit DATA COLUMNS --out HERE", "is no model folder"),
+    ("fit nowhere.csv --out HERE/m", "neither a file nor a folder nor a benchmark"),
+    ("fit DATA --user nobody --out HERE/m", "has no column 'nobody'"),
+    ("fit DATA COLUMNS --model magic --out HERE/m", "'magic' is not one of 'rdlae', 'edlae'"),
+    ("fit DATA COLUMNS --model ease --xi 0.3 --out HERE/m", "EASE has no --xi: leave it out, or choose --model"),
+    ("fit DATA COLUMNS --model rlae --dropout 0.3 --out HERE/m", "RLAE has no --dropout"),
+    ("fit DATA COLUMNS --model gfcf --l2 3 --out HERE/m", "GFCF has no --l2"),
+    ("fit DATA COLUMNS --model gfcf --out HERE/m", "rank must lie between 1 and 47"),
+    ("fit DATA COLUMNS --l2 -3 --out HERE/m", "l2 must"),
+    ("fit DATA COLUMNS --dropout 1 --out HERE/m", "dropout must"),
+    ("fit DATA COLUMNS --xi 2 --out HERE/m", "xi must lie in [0, 1], got 2.0"),
+    ("fit DATA COLUMNS --form round --out HERE/m", "'round' is not one of 'primal', 'dual', 'fitted'"),
+    ("fit DATA COLUMNS --solver primal --form dual --out HERE/m", "dual"),
+    ("fit --from nowhere --out HERE/m", "nowhere is no folder of a run"),
+    ("fit --from HERE --out HERE/m", "has no result.json: the run is not finished"),
+    ("fit --from @torn --out HERE/m", "is damaged, or no result of a run"),
+    ("fit --from RUN --model ease --xi 0.2 --out HERE/m", "EASE has no --xi"),
+    ("evaluate", "there is no DATA"),
+    ("evaluate MODEL", "is a model: say by whose data to judge it, with --on DATA"),
+    ("evaluate nowhere.csv", "neither a file nor a folder nor a benchmark"),
+    ("evaluate DATA COLUMNS --metrics beauty", "there is no metric 'beauty'"),
+    ("evaluate DATA COLUMNS --k 0", "at least 1, got 0"),
+    ("evaluate DATA COLUMNS --k ten", "--k takes whole numbers separated by commas, got 'ten'"),
+    ("evaluate DATA COLUMNS --k 500", "500"),
+    ("evaluate DATA COLUMNS --xis 0,2", "xi must lie in [0, 1], got 2.0"),
+    ("evaluate DATA COLUMNS --xis low", "--xis takes numbers separated by commas"),
+    ("evaluate DATA COLUMNS --xis 0,1 --model popularity", "--xis needs a linear autoencoder"),
+    ("evaluate DATA COLUMNS --share 2", "share must lie between 0 and 1"),
+    ("evaluate DATA COLUMNS --split last", "as in --timestamp ts"),
+    ("evaluate DATA COLUMNS --hide 0.5", "--hide is for a saved model"),
+    ("evaluate DATA COLUMNS --out HERE/x.png", "none of .json, .csv, .md"),
+    ("evaluate DATA COLUMNS --model popularity --out HERE/file/x.md", "cannot be written"),
+    ("evaluate MODEL --on DATA COLUMNS --l2 3", "--l2 is for a model that is yet to be fitted"),
+    ("evaluate MODEL --on DATA COLUMNS --hide 1", "truth_share must lie between 0 and 1"),
+    ("evaluate MODEL --on nowhere.csv", "neither a file nor a folder nor a benchmark"),
+    ("evaluate nowhere --on DATA COLUMNS", "there is no model folder nowhere"),
+    ("evaluate --on DATA COLUMNS", "there is no MODEL"),
+    ("report nowhere", "is no folder of a run"),
+    ("report RUN --samples -1", "at least 0"),
+    ("recommend", "missing argument 'MODEL'"),
+    ("recommend MODEL", "whose history? Give one of --history,"),
+    ("recommend MODEL --history 1000 --for u001", "got --history and --for"),
+    ("recommend MODEL --all-users --histories DATA", "got --all-users and --histories"),
+    ("recommend MODEL --user u001", "a user by id is --for u001"),
+    ("recommend nowhere --history 1000", "there is no model folder nowhere"),
+    ("recommend @corrupt --history 1000", "is corrupt"),
+    ("recommend @newer --history 1000", "of a newer relae"),
+    ("recommend @short --history 1000", "is corrupt"),
+    ("recommend HERE --history 1000", "has no model.json"),
+    ("recommend @file --history 1000", "there is no model folder"),
+    ("recommend MODEL --history 1000 --k 0", "k must be a whole number of at least 1, got 0"),
+    ("recommend MODEL --all-users --k 0", "k must be a whole number of at least 1, got 0"),
+    ("recommend MODEL --all-users --k 0 --out HERE/x.parquet", "k must be a whole number of at least 1, got 0"),
+    ("recommend MODEL --history 1000 --k 2.5", "invalid value '2.5' for '--k'"),
+    ("recommend MODEL --history 1000 --xi 2", "xi must lie in [0, 1], got 2.0"),
+    ("recommend POPULAR --history 1000 --xi 0.2", "--xi needs a linear autoencoder"),
+    ("recommend POPULAR --history 1000 --explain", "--explain needs a linear autoencoder"),
+    ("recommend MODEL --for nobody", "user 'nobody' is unknown to the model"),
+    ("recommend MODEL --for u01", "such as u"),
+    ("recommend DUAL --for u001", "was saved without the users' histories"),
+    ("recommend DUAL --all-users", "was saved without the users' histories"),
+    ("recommend MODEL --history-file nowhere", "nowhere cannot be read"),
+    ("recommend MODEL --history-file @bad.json", "begins like JSON and is none"),
+    ("recommend MODEL --history-file @nested.json", "--histories TABLE"),
+    ("recommend MODEL --history-file @bytes", "not UTF-8"),
+    ("recommend MODEL --histories DATA", "has no column 'user'"),
+    ("recommend MODEL --histories nowhere.csv", "neither a file nor a folder nor a benchmark"),
+    ("recommend MODEL --history 1000 --allow x,y", "--allow names no item that the model knows"),
+    ("recommend MODEL --history 1000 --deny-file nowhere", "nowhere cannot be read"),
+    ("recommend MODEL --all-users --json", "--json is for lists on the screen"),
+    ("recommend MODEL --history 1000 --explain --format csv", "--explain is for lists on the screen"),
+    ("recommend MODEL --history 1000 --with-titles", "--with-titles is for rows"),
+    ("recommend MODEL --all-users --format parquet", "Parquet goes to a file"),
+    ("recommend MODEL --all-users --format xml", "'xml' is not one of 'csv', 'jsonl', 'parquet'"),
+    ("recommend MODEL --all-users --out HERE/x.txt", "the extension '.txt' is none of"),
+    ("recommend MODEL --all-users --out HERE/file/x.csv", "cannot be written"),
+    ("recommend MODEL --all-users --out HERE --format csv", "cannot be written: it is a folder"),
+    ("similar MODEL", "missing argument 'ITEM...'"),
+    ("similar MODEL 9999", "item '9999' is unknown to the model"),
+    ("similar MODEL 1000 --k 0", "at least 1, got 0"),
+    ("similar POPULAR 1000", "similar needs a linear autoencoder"),
+    ("similar nowhere 1000", "there is no model folder"),
+    ("explain MODEL --history 1000", "missing option '--item'"),
+    ("explain MODEL --item 1000", "whose history? Give one of --history, --history-file, --for; got nothing"),
+    ("explain MODEL --item 1000 --history 1 --for u001", "got --history and --for"),
+    ("explain MODEL --item 9999 --history 1000", "item '9999' is unknown"),
+    ("explain MODEL --item 1000 --for nobody", "user 'nobody' is unknown"),
+    ("explain MODEL --item 1000 --history 1000 --xi -1", "xi must lie in [0, 1], got -1.0"),
+    ("explain MODEL --item 1000 --history 1000 --k 0", "at least 1, got 0"),
+    ("explain POPULAR --item 1000 --history 1000", "explain needs a linear autoencoder"),
+    ("export MODEL --top 0", "--top must be at least 1, got 0"),
+    ("export MODEL --by luck", "'luck' is not one of 'weight', 'magnitude'"),
+    ("export MODEL --xi 2", "xi must lie in [0, 1], got 2.0"),
+    ("export MODEL --out HERE/x", "the extension '' is none of"),
+    ("export MODEL --out HERE/file/x.parquet", "cannot be written"),
+    ("export POPULAR", "export needs a linear autoencoder"),
+    ("export nowhere", "there is no model folder"),
+    ("inspect", "missing argument 'MODEL'"),
+    ("inspect nowhere", "there is no model folder"),
+    ("inspect @corrupt", "is corrupt"),
+    ("serve nowhere --port 0", "there is no model folder"),
+    ("serve @corrupt --port 0", "is corrupt"),
+    ("serve MODEL --port 99999", "the port must lie between 0 and 65535"),
+    ("serve MODEL --workers 0", "workers must be at least 1"),
+    ("serve MODEL --max-k 0", "--max-k must be at least 1"),
+    ("serve MODEL --cors shop", "an origin is a scheme and a host"),
+    ("serve MODEL --port http", "invalid value 'http' for '--port'"),
+    ("reproduce table9 --dataset gowalla", "table9"),
+    ("reproduce table2", "missing option '--dataset'"),
+    ("figures nowhere.csv", "neither a file nor a folder nor a benchmark"),
+    ("figures DATA COLUMNS --only 9", "no figure fig9"),
+    ("datasets info gowala", "did you mean 'gowalla'"),
+    ("datasets nothing", "no such command 'nothing'"),
+    ("demo now", "unexpected extra argument"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG, ids=[line for line, _ in WRONG])
+def test_one_readable_line(line, said, places, shell, monkeypatch):
+    monkeypatch.delenv("RELAE_DEBUG", raising=False)
+    before = sorted(places["HERE"].iterdir())
+    message = shell(*spelled(line, places)).line()
+    assert said.lower() in message.lower()
+    assert len(message) < 700
+    assert sorted(places["HERE"].iterdir()) == before  # nothing is left behind
+    assert places["file"].read_text() == "mine"
+
+
+def test_every_command_is_tried_with_wrong_arguments():
+    names = {info.name or info.callback.__name__ for info in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
+    assert names == {line.split()[0] for line, _ in WRONG} - {"--nonsense", "recomend"}
+
+
+@pytest.mark.parametrize(
+    "line", ["recommend @corrupt --history 1000", "fit DATA COLUMNS --out HERE/file/m", "serve MODEL --workers 0"]
+)
+def test_the_same_in_a_process_of_its_own(line, places):
+    done = run(*spelled(line, places))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("relae: ")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,239 @@
+"""What comes over HTTP is what the model says."""
+
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from relae import RDLAE, store
+from relae.evaluation.groups import head_items
+from tests.serve.running import serving
+
+HISTORY = [7, 37, 107, 207]
+
+
+def ask(client, path, **question):
+    answer = client.post(f"/v1/{path}", json=question)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def listed(answer):
+    return [entry["item"] for entry in answer["items"]]
+
+
+def same_list(answer, expected):
+    """The ids and scores of `recommend`, without what fills them up."""
+    ids, scores = expected
+    kept = [(item, score) for item, score in zip(ids, scores, strict=True) if item is not None]
+    assert listed(answer) == [item for item, _ in kept]
+    np.testing.assert_allclose([entry["score"] for entry in answer["items"]], [score for _, score in kept], rtol=1e-6)
+
+
+@pytest.mark.parametrize("xi", [None, 0, 0.2, 1.0])
+@pytest.mark.parametrize("wish", [{}, {"exclude_seen": False}, {"deny": [17, 27]}, {"allow": [17, 27, 47, 7]}])
+@pytest.mark.parametrize("k", [1, 10, 50])
+def test_a_recommendation_is_the_models(client, model, xi, wish, k):
+    answer = ask(client, "recommend", history=HISTORY, k=k, xi=xi, **wish)
+    same_list(answer, (model if xi is None else model.with_xi(xi)).recommend(HISTORY, k, **wish))
+    assert answer["xi"] == (0.3 if xi is None else xi)
+    assert (answer["k"], answer["known"], answer["unknown"]) == (k, 4, [])
+    assert answer["user"] is None
+    assert not answer["popular"]
+
+
+def test_weights_count(client, model):
+    history = {"7": 3.0, "37": 0.5, "107": 1, "47": 0}
+    answer = ask(client, "recommend", history=history, k=10)
+    same_list(answer, model.recommend({7: 3.0, 37: 0.5, 107: 1}, 10))
+    assert answer["known"] == 3  # a weight of 0 is no interaction
+
+
+def test_ids_may_be_written_as_text_and_twice(client):
+    plain = ask(client, "recommend", history=[7, 37], deny=[17])
+    assert ask(client, "recommend", history=["7", 37, 7, "37", 37.0], deny=["17"]) == plain
+
+
+def test_unknown_items_are_named(client, model):
+    answer = ask(client, "recommend", history=[7, 8, "nope", 37, 2**70])
+    same_list(answer, model.recommend([7, 37]))
+    assert answer["unknown"] == [8, "nope", 2**70]
+    assert answer["known"] == 2
+
+
+@pytest.mark.parametrize("history", [[], {}, ["nope"], {"nope": 2}, {"7": 0}, {"7": 1e-60}])
+def test_nothing_known_gives_the_most_popular(client, model, history):
+    answer = ask(client, "recommend", history=history, k=5, explain=True)
+    assert answer["popular"]
+    assert answer["known"] == 0
+    assert [entry["popularity"] for entry in answer["items"]] == sorted(model.item_counts_, reverse=True)[:5]
+    assert all(entry["because"] == [] for entry in answer["items"])
+
+
+def test_a_user_has_the_history_of_the_folder(client, data, model):
+    for user in (1000, "1017", 1079.0):
+        answer = ask(client, "recommend", user=user)
+        same_list(answer, model.recommend(data.history(int(user))))
+        assert answer["user"] == int(user)
+        assert answer["known"] == len(data.history(int(user)))
+
+
+def test_a_null_counts_as_not_given(client):
+    fields = ("user", "k", "xi", "allow", "deny", "exclude_seen", "explain")
+    assert ask(client, "recommend", history=[7], **dict.fromkeys(fields)) == ask(client, "recommend", history=[7])
+
+
+def test_items_are_described(client, data, model):
+    head = head_items(model.item_counts_)
+    items = client.get("/v1/items", params={"limit": 100}).json()
+    assert items["total"] == 40
+    for entry in items["items"]:
+        [column] = data.items.positions([entry["item"]])
+        assert entry == {
+            "item": data.items.values[column],
+            "title": data.titles[column],
+            "popularity": model.item_counts_[column],
+            "group": "head" if head[column] else "tail",
+        }
+        assert client.get(f"/v1/items/{entry['item']}").json() == entry
+    popularity = [entry["popularity"] for entry in items["items"]]
+    assert popularity == sorted(popularity, reverse=True)
+
+
+@pytest.mark.parametrize("xi", [None, 0.9])
+def test_reasons_are_the_models(client, model, data, xi):
+    chosen = model if xi is None else model.with_xi(xi)
+    answer = ask(client, "recommend", history=HISTORY, k=40, xi=xi, explain=True)
+    for entry in answer["items"]:
+        explanation = chosen.explain(HISTORY, entry["item"])
+        positive = int(np.count_nonzero(explanation.contributions > 0))
+        because = entry["because"]
+        assert [reason["item"] for reason in because] == explanation.items[: min(3, positive)]
+        np.testing.assert_allclose([r["contribution"] for r in because], explanation.contributions[: len(because)])
+        np.testing.assert_allclose([r["share"] for r in because], explanation.shares[: len(because)])
+        assert all(reason["title"] == data.title(reason["item"]) for reason in because)
+
+
+@pytest.mark.parametrize("xi", [None, 0.9])
+def test_an_explanation_is_the_models(client, model, xi):
+    chosen = model if xi is None else model.with_xi(xi)
+    answer = ask(client, "explain", history=HISTORY, item="47", xi=xi)
+    explanation = chosen.explain(HISTORY, 47)
+    assert answer["item"] == client.get("/v1/items/47").json()
+    assert answer["xi"] == chosen.xi
+    assert answer["score"] == pytest.approx(explanation.score)
+    assert [reason["item"] for reason in answer["because"]] == explanation.items
+    np.testing.assert_allclose([reason["contribution"] for reason in answer["because"]], explanation.contributions)
+    assert sum(reason["contribution"] for reason in answer["because"]) == pytest.approx(answer["score"])
+
+
+def test_explaining_a_user(client, data):
+    by_user, by_history = (
+        ask(client, "explain", item=47, user=1003),
+        ask(client, "explain", item=47, history=data.history(1003)),
+    )
+    assert by_user == by_history
+
+
+def test_a_batch_is_its_single_questions(client):
+    histories = [HISTORY, [], {"7": 2.0}, ["nope", 17], *([[10 * at + 7] for at in range(40)])]
+    wish = {"k": 7, "xi": 0.6, "deny": [27], "explain": True}
+    batch = ask(client, "recommend/batch", histories=histories, **wish)
+    assert batch["results"] == [ask(client, "recommend", history=history, **wish) for history in histories]
+    users = list(range(1000, 1080))
+    batch = ask(client, "recommend/batch", users=users, **wish)
+    assert batch["results"] == [ask(client, "recommend", user=user, **wish) for user in users]
+    assert ask(client, "recommend/batch", histories=[]) == {"results": []}
+
+
+def test_a_path_is_the_lists_of_its_xis(client, model, data):
+    head = head_items(model.item_counts_)
+    path = ask(client, "path", history=HISTORY, k=5, xis=[0, 0.25, 1], deny=[17])["path"]
+    assert [point["xi"] for point in path] == [0, 0.25, 1]
+    for point in path:
+        recommended = ask(client, "recommend", history=HISTORY, k=5, xi=point["xi"], deny=[17])
+        columns = data.items.positions(point["items"])
+        assert point["items"] == listed(recommended)
+        assert point["popularity"] == pytest.approx(model.item_counts_[columns].mean())
+        assert point["tail_share"] == pytest.approx(1 - head[columns].mean())
+
+
+def test_a_path_spreads_over_the_interval_that_matters(client, model):
+    path = ask(client, "path", history=HISTORY)["path"]
+    np.testing.assert_allclose([point["xi"] for point in path], np.linspace(*model.xi_interval_, 21))
+    assert len(path[0]["items"]) == 10
+    assert path[0]["items"] == model.with_xi(0.0).recommend(HISTORY)[0].tolist()
+    assert path[-1]["items"] == model.with_xi(1.0).recommend(HISTORY)[0].tolist()
+
+
+def test_a_path_without_items_has_no_popularity(client):
+    [point] = ask(client, "path", history=[7], xis=[0.5], allow=[])["path"]
+    assert point == {"xi": 0.5, "popularity": None, "tail_share": None, "items": []}
+
+
+@pytest.mark.parametrize("k", [1, 10, 100])
+def test_similar_items_are_the_models(client, model, k):
+    answer = client.get("/v1/similar/37", params={"k": k}).json()
+    ids, scores = model.similar_items(37, k)
+    count = min(k, 39)
+    assert answer["item"]["item"] == 37
+    assert listed(answer) == ids[:count].tolist()
+    np.testing.assert_allclose([entry["similarity"] for entry in answer["items"]], scores[:count], rtol=1e-6)
+
+
+def test_ids_that_are_hard_on_urls(odd_client, odd_ids):
+    for item in odd_ids:
+        place = quote(item, safe="")
+        assert odd_client.get(f"/v1/items/{place}").json()["item"] == item
+        assert odd_client.get(f"/v1/similar/{place}").json()["item"]["item"] == item
+    assert odd_client.get("/v1/items/a/b").json()["item"] == "a/b"
+    answer = ask(odd_client, "recommend", history=odd_ids[:3])
+    assert answer["known"] == 3
+
+
+def test_what_the_model_is(client, model, folder):
+    told = client.get("/v1/model").json()
+    saved = store.open_model(folder).info
+    for name in ("model", "parameters", "title", "data", "versions", "created"):
+        assert told[name] == saved[name]
+    assert told["fitted"]["l2"] == saved["fitted"]["l2"]
+    assert told["xi"] == model.xi
+    assert told["xi_interval"] == list(model.xi_interval_)
+    assert told["users"] is True
+    assert told["titles"] is True
+    assert told["limits"]["k"] == 1000
+
+
+def test_models_without_xi(plain, data):
+    model, client = plain
+    told = client.get("/v1/model").json()
+    assert (told["xi"], told["xi_interval"]) == (None, None)
+    answer = ask(client, "recommend", history=[7, 37], k=5)
+    same_list(answer, model.recommend([7, 37], 5))
+    assert answer["xi"] is None
+    name = type(model).__name__
+    for question in ({"xi": 0.5}, {"explain": True}):
+        refused = client.post("/v1/recommend", json={"history": [7], **question})
+        assert refused.status_code == 422
+        assert name in refused.json()["error"]["message"]
+    for refused in (
+        client.post("/v1/path", json={"history": [7]}),
+        client.post("/v1/explain", json={"history": [7], "item": 7}),
+        client.get("/v1/similar/7"),
+    ):
+        assert refused.status_code == 422
+        assert name in refused.json()["error"]["message"]
+
+
+def test_a_model_in_the_dual_form(tmp_path):
+    x = sp.random_array((15, 60), density=0.3, rng=np.random.default_rng(0), format="csr", dtype=np.float32)
+    x.data[:] = 1
+    model = RDLAE(l2=5.0, solver="dual").fit(x)
+    store.save(model, tmp_path / "dual")
+    assert store.open_model(tmp_path / "dual").info["fitted"]["form"] == "dual"
+    with serving(tmp_path / "dual") as client:
+        same_list(ask(client, "recommend", history=[1, 2, 3], xi=0.8), model.with_xi(0.8).recommend([1, 2, 3]))
+        told = client.get("/v1/model").json()
+        assert (told["users"], told["titles"]) == (False, False)
+        assert client.get("/v1/items/5").json()["title"] is None
