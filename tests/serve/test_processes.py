@@ -103,7 +103,8 @@ def test_one_that_cannot_be_replaced_does_not_stop_the_others(model, tmp_path):
         assert len(children(process)) == 2
 
 
-def test_workers_end_with_their_supervisor(folder):
+def test_workers_end_with_their_supervisor(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # for what it cannot tidy up any more
     with running(folder, workers=2) as (process, _):
         workers = [child.pid for child in children(process)]
         process.popen.kill()
