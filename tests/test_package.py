@@ -20,6 +20,7 @@ def test_the_public_names():
         "LAE",
         "RDLAE",
         "RLAE",
+        "ApproximationWarning",
         "DataError",
         "Interactions",
         "NotFittedError",

@@ -2,6 +2,7 @@
 
 from relae.data import Interactions
 from relae.errors import (
+    ApproximationWarning,
     DataError,
     NotFittedError,
     PlanError,
@@ -23,6 +24,7 @@ __all__ = [
     "LAE",
     "RDLAE",
     "RLAE",
+    "ApproximationWarning",
     "DataError",
     "Interactions",
     "NotFittedError",

@@ -25,5 +25,9 @@ class NotFittedError(RelaeError, AttributeError):
     """The model is used before `fit`."""
 
 
+class ApproximationWarning(UserWarning):
+    """No exact solver fits into memory, and an approximate one was chosen."""
+
+
 class UnknownItemsWarning(UserWarning):
     """Items of a history are not in the model and were ignored."""

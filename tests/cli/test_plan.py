@@ -43,7 +43,7 @@ def test_a_refusal_comes_after_the_table(table, columns, shell, monkeypatch):
     done = shell("plan", table, *columns)
     assert done.code == 2
     assert "nothing fits" in done.out
-    assert done.out.count("✗") == 2
+    assert done.out.count("✗") == 3
     assert done.err.startswith("relae: 48 items need")
     assert "--min-item-count" in done.err
     assert done.err.count("\n") == 1

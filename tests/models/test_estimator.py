@@ -21,6 +21,7 @@ FREE = {
     "EDLAE": ["l2", "dropout"],
     "RDLAE": ["l2", "dropout", "xi"],
 }
+HOW = ["solver", "dtype", "neighbours", "nearest_by"]
 
 
 @pytest.fixture(params=MODELS)
@@ -31,8 +32,9 @@ def name(request):
 def test_each_class_has_its_own_parameters(name):
     kind, parameters, _ = MODELS[name]
     model = kind(**parameters, solver="dual", dtype="float64")
-    assert list(model.get_params()) == [*FREE[name], "solver", "dtype"]
-    assert model.get_params() == {**parameters, "solver": "dual", "dtype": "float64"}
+    assert list(model.get_params()) == [*FREE[name], *HOW]
+    how = {"solver": "dual", "dtype": "float64", "neighbours": 200, "nearest_by": "cosine"}
+    assert model.get_params() == {**parameters, **how}
     assert model.get_params(deep=False) == model.get_params()
     for other in {"l2", "dropout", "xi"} - set(FREE[name]):
         with pytest.raises(TypeError, match=other):
@@ -41,7 +43,7 @@ def test_each_class_has_its_own_parameters(name):
 
 def test_the_constructor_takes_anything_and_keeps_it(name):
     kind = MODELS[name][0]
-    strange = {parameter: object() for parameter in (*FREE[name], "solver", "dtype")}
+    strange = {parameter: object() for parameter in (*FREE[name], *HOW)}
     model = kind(**strange)
     assert all(getattr(model, parameter) is value for parameter, value in strange.items())
     assert set(vars(model)) == set(strange)
@@ -114,7 +116,7 @@ def test_several_threads_share_a_model(solver):
         (RDLAE(0, 0.5), "1 of 20 items have no penalty with l2=0, dropout=0.5"),
         (RLAE(1, 1.5), r"xi must lie in \[0, 1\], got 1.5"),
         (RLAE(1, -0.5), r"xi must lie in \[0, 1\], got -0.5"),
-        (EASE(1, solver="cg"), "solver must be 'auto', 'primal' or 'dual', got 'cg'"),
+        (EASE(1, solver="cg"), "solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"),
     ],
     ids=repr,
 )

@@ -136,5 +136,5 @@ def test_bad_dtype(dtype):
 
 
 def test_bad_solver():
-    with pytest.raises(ValueError, match="solver must be 'auto', 'primal' or 'dual', got 'cg'"):
+    with pytest.raises(ValueError, match="solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"):
         solve(csr(np.eye(4, dtype=np.float32)), np.ones(4), solver="cg")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from relae import EASE
 from relae.errors import PlanError, RelaeError
-from relae.solvers import available_memory, ensure_memory, forecast, gigabytes, plan, solve
+from relae.solvers import SOLVERS, available_memory, ensure_memory, forecast, gigabytes, plan, solve
 
 from ..oracles import csr, example
 
@@ -36,12 +36,13 @@ def test_the_dual_form_has_to_be_clearly_smaller(users, items, chosen):
     assert found.chosen.square == {"primal": items, "dual": users}[chosen]
 
 
-@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("solver", ["primal", "dual", "local"])
 @pytest.mark.parametrize(("users", "items"), [(10, 1000), (1000, 10)])
 def test_a_solver_that_is_named_is_taken(solver, users, items):
     found = plan(users, items, 100, solver=solver, dtype="float64", available_bytes=PLENTY)
     assert (found.solver, found.dtype) == (solver, "float64")
-    assert {f.solver for f in found.forecasts} == {"primal", "dual"}
+    assert {f.solver for f in found.forecasts} == {"primal", "dual", "local"}
+    assert found.exact == (solver != "local")
 
 
 def test_the_other_solver_is_taken_where_only_it_fits():
@@ -56,15 +57,18 @@ def test_what_is_planned_fits(users, items, available):
     try:
         found = plan(users, items, 1000, available_bytes=available)
     except PlanError:
-        assert min(forecast(s, users, items, 1000, "float32").added_bytes for s in ("primal", "dual")) > available
+        assert min(forecast(s, users, items, 1000, "float32").added_bytes for s in SOLVERS) > available
     else:
         assert found.chosen.added_bytes <= available
         assert found.available_bytes == available
         assert found.peak_bytes == found.process_bytes + found.chosen.added_bytes
-        assert found.chosen.flops == float(found.chosen.square) ** 3
+        if found.exact:
+            assert found.chosen.flops == float(found.chosen.square) ** 3
+        else:  # only where no exact one fits
+            assert min(forecast(s, users, items, 1000, "float32").added_bytes for s in ("primal", "dual")) > available
 
 
-@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_forecast_covers_what_a_fit_allocates(solver, dtype):
     x = csr((np.random.default_rng(0).random((1000, 1200)) < 0.02).astype(np.float32))
@@ -90,7 +94,7 @@ def test_an_impossible_size_is_refused_at_once_with_figures_and_a_way_out():
     try:
         start = time.perf_counter()
         with pytest.raises(PlanError) as caught:
-            plan(2_000_000, 1_000_000, 50_000_000)
+            plan(2_000_000, 1_000_000, 50_000_000, solver="exact")
         seconds = time.perf_counter() - start
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -108,9 +112,21 @@ def test_a_fit_of_an_impossible_size_is_refused():
     x = sp.csr_array(
         (np.ones(1, np.float32), (np.array([1_999_999]), np.array([999_999]))), shape=(2_000_000, 1_000_000)
     )
-    model = EASE(1.0)
+    model = EASE(1.0, solver="exact")
     with pytest.raises(PlanError, match="1,000,000 items need"):
         model.fit(x)
+
+
+def test_the_local_form_is_taken_where_no_exact_one_fits_and_only_if_that_is_left_open():
+    sizes = (2_000_000, 1_000_000, 100_000_000)
+    found = plan(*sizes, available_bytes=20 * 2**30)
+    assert (found.solver, found.chosen.square, found.exact) == ("local", 200, False)
+    assert plan(*sizes, neighbours=50, available_bytes=20 * 2**30).chosen.square == 50
+    assert plan(100, 30, 1000, solver="local", neighbours=50, available_bytes=PLENTY).chosen.square == 30
+    with pytest.raises(PlanError, match=r"use solver='local' \(\d+\.\d GB\)"):
+        plan(*sizes, solver="exact", available_bytes=20 * 2**30)
+    with pytest.raises(PlanError, match="in the local form"):
+        plan(*sizes, available_bytes=10**8)
 
 
 def test_the_refusal_names_the_solver_that_would_fit():
@@ -136,7 +152,9 @@ def test_ensure_memory():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"solver": "cg"}, "solver must be 'auto', 'primal' or 'dual', got 'cg'"),
+        ({"solver": "cg"}, "solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"),
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1, got 0"),
+        ({"neighbours": 2.5}, "neighbours must be a whole number of at least 1, got 2.5"),
         ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
         ({"users": 0}, "at least one user and one item, got 0 users and 3 items"),
         ({"items": 0}, "at least one user and one item, got 3 users and 0 items"),
@@ -251,7 +269,7 @@ limit = psutil.Process().memory_info().vms + (1 << 30)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 assert available_memory() <= 1 << 30, available_memory()
 try:
-    relae.plan(10**6, 17_000, 10**6)  # 1.2 GB
+    relae.plan(10**6, 17_000, 10**6, solver="exact")  # 1.2 GB
 except relae.PlanError as error:
     print("refused:", error)
 """

@@ -74,7 +74,7 @@ def test_the_primal_form_is_made_in_blocks(tmp_path, monkeypatch):
 def test_a_primal_model_has_no_dual_form(tmp_path):
     with pytest.raises(ValueError, match="has the primal form"):
         fitted("EDLAE").save(tmp_path / "model", form="dual")
-    with pytest.raises(ValueError, match="form must be 'fitted', 'primal' or 'dual', got 'dense'"):
+    with pytest.raises(ValueError, match="form must be 'auto', 'fitted', 'primal', 'dual' or 'local', got 'dense'"):
         fitted("EDLAE").save(tmp_path / "model", form="dense")
     assert not (tmp_path / "model").exists()
 

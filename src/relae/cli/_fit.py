@@ -16,9 +16,10 @@ from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read
 from relae.cli._progress import progress_bar
+from relae.data import Interactions
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
-from relae.solvers import gigabytes
+from relae.solvers import gigabytes, plan
 
 
 def fit(
@@ -43,7 +44,7 @@ def fit(
     console = errors()
     with console.status(f"reading {source}"):
         title, data = read(source, chosen)
-    if form == "primal" and isinstance(model, LinearAutoencoder):
+    if form in ("auto", "primal") and isinstance(model, LinearAutoencoder) and _is_exact(model, data):
         store.check_place(out, data.n_items**2 * np.dtype(dtype).itemsize)
     with progress_bar(console) as progress:
         model.fit(data, progress=progress)
@@ -64,6 +65,11 @@ def fit(
     _show(output(), saved, model, title, seconds, run)
 
 
+def _is_exact(model: LinearAutoencoder, data: Interactions) -> bool:
+    sizes = (data.n_users, data.n_items, data.n_interactions)
+    return plan(*sizes, solver=model.solver, dtype=model.dtype, neighbours=model.neighbours).exact
+
+
 def _summary(saved: store.Saved) -> dict[str, Any]:
     info = saved.info
     return {
@@ -71,6 +77,13 @@ def _summary(saved: store.Saved) -> dict[str, Any]:
         **{name: info[name] for name in ("title", "model", "parameters", "fitted", "data", "created")},
         "size": saved.size,
     }
+
+
+def _precision(model: LinearAutoencoder) -> str:
+    chosen = model.plan_
+    if chosen.exact:
+        return f"‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e} ({chosen.solver} solver, {chosen.dtype})"
+    return f"each item by its {chosen.chosen.square:,} nearest, solved to {model.residual_:.0e} ({chosen.dtype})"
 
 
 def _show(
@@ -88,9 +101,8 @@ def _show(
             f", as {run} chose" if run is not None else ", by the rule 20·√(users per item)" if model.l2 is None else ""
         )
         rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
-        rows["exact to"] = (
-            f"‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e} ({model.plan_.solver} solver, {model.plan_.dtype})"
-        )
+        kind = "exact to" if model.plan_.exact else "approximate"
+        rows[kind] = _precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
     rows |= {
         "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",

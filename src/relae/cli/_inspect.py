@@ -17,6 +17,13 @@ from relae.store import Saved
 _POPULAR = 5
 
 
+_FORMS = {
+    "primal": "P itself, which serves fastest",
+    "dual": "K⁻¹ and the training data",
+    "local": "each item by its nearest ones only",
+}
+
+
 def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
     """Show the model, the data it was fitted to, its arrays and its most popular items."""
     with errors().status(f"checking {path}" if verify else f"opening {path}"):
@@ -50,9 +57,7 @@ def _show(
             "fit": f"{fitted['solver']} solver, {fitted['dtype']}, {l2}, residual {model.residual_:.0e}",
             "ξ": f"{model.xi:g}; between {low:.3f} and {high:.3f} it changes recommendations",
         }
-        rows["form"] = f"{fitted['form']}: " + (
-            "P itself, which serves fastest" if fitted["form"] == "primal" else "K⁻¹ and the training data"
-        )
+        rows["form"] = f"{fitted['form']}: {_FORMS[fitted['form']]}"
     rows |= {
         "created": info["created"],
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),

@@ -73,7 +73,9 @@ FromOption = Annotated[
         rich_help_panel=_PARAMETERS,
     ),
 ]
-SolverOption = Annotated[str, typer.Option(help="auto, primal or dual.")]
+SolverOption = Annotated[
+    str, typer.Option(help="auto, exact (primal or dual), primal, dual, or local (an approximation for huge catalogs).")
+]
 DtypeOption = Annotated[str, typer.Option(help="float32 or float64.")]
 
 XiOption = Annotated[float | None, typer.Option(help="Another ξ than the model's own, from 0 to 1: no refit.")]
@@ -128,6 +130,7 @@ _MODEL: Given = {
     "l2": (float, "The penalty λ; by a rule from the data if not given, and `relae tune` does better."),
     "dropout": (float, "Of rdlae, edlae and dlae: from 0 to below 1; 0.3 if not given."),
     "xi": (float, "Of rdlae and rlae: the most an item may explain itself, from 0 to 1; 0.4 if not given."),
+    "neighbours": (int, "Of --solver local: items that explain an item; 200 if not given."),
     "alpha": (float, "Of gfcf: the weight of its low-pass filter; 0.3 if not given."),
     "rank": (int, "Of gfcf: its singular vectors; 256 if not given."),
 }

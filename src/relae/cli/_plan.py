@@ -13,7 +13,7 @@ from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read
 from relae.data.interactions import Statistics
 from relae.errors import PlanError
-from relae.solvers import Forecast, available_memory, forecast, gigabytes
+from relae.solvers import SOLVERS, Forecast, available_memory, forecast, gigabytes
 from relae.solvers import plan as make_plan
 
 _SIDE = 1536
@@ -33,7 +33,7 @@ def plan(source: str, columns: Mapping[str, Any], *, solver: str, dtype: str, as
         refusal = None
     except PlanError as error:
         chosen, refusal = None, error
-    forecasts = [forecast(name, *shape, dtype) for name in ("primal", "dual")]
+    forecasts = [forecast(name, *shape, dtype) for name in SOLVERS]
     with console.status("measuring how fast this machine multiplies matrices"):
         rate = gemm_rate(dtype)
     if as_json:
@@ -74,7 +74,8 @@ def disk_bytes(entry: Forecast, sizes: Statistics) -> int:
     """Return the size of the saved model: the square, and the training data where it is needed or kept."""
     itemsize = np.dtype(entry.dtype).itemsize
     histories = sizes.interactions * 8 + 8 * sizes.users
-    own = int(itemsize) * entry.square**2 + 8 * 4 * sizes.items
+    inverse = sizes.items * entry.square * (itemsize + 4) if entry.solver == "local" else itemsize * entry.square**2
+    own = int(inverse) + 8 * 4 * sizes.items
     return own + histories * (2 if entry.solver == "dual" else 1)
 
 
@@ -95,7 +96,7 @@ def _show(
     shown = table("", "solver", ">square", ">memory", ">flops", ">time, estimated", ">model on disk")
     for entry in forecasts:
         is_chosen = entry.solver == chosen
-        counted = "items" if entry.solver == "primal" else "users"
+        counted = {"primal": "items", "dual": "users", "local": f"× {sizes.items:,} items"}[entry.solver]
         mark = "→" if is_chosen else "" if entry.added_bytes <= available else "✗"
         shown.add_row(
             mark,
@@ -115,7 +116,8 @@ def _show(
     )
     console.print(
         f"[dim]The time is an estimate: the flops of the inverse at the {rate / 1e9:.0f} GFLOP/s of a small matrix "
-        "product, measured just now. Every ξ comes from one fit.[/dim]"
+        "product, measured just now; finding neighbours comes on top. Local is an approximation, taken where no exact "
+        "form fits: each item is explained by its nearest ones only. Every ξ comes from one fit.[/dim]"
     )
 
 

@@ -1,6 +1,7 @@
 """Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
 from relae.linalg.lists import best_sums, ranked_sums
+from relae.linalg.local import BLOCK, SQUARE_BYTES, local_columns, local_workspace_bytes, nearest
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts
 from relae.linalg.sparse import (
     Csr,
@@ -19,6 +20,8 @@ from relae.linalg.threads import limit_threads, one_blas_thread
 from relae.linalg.topk import load_kernels, top_k
 
 __all__ = [
+    "BLOCK",
+    "SQUARE_BYTES",
     "Arrays",
     "Blocks",
     "Csr",
@@ -34,6 +37,9 @@ __all__ = [
     "invert_spd",
     "limit_threads",
     "load_kernels",
+    "local_columns",
+    "local_workspace_bytes",
+    "nearest",
     "one_blas_thread",
     "quadratic_forms",
     "ranked_sums",

@@ -20,10 +20,10 @@ _one_at_a_time = threading.Lock()
 
 def run(kernel: str, *arguments: Any) -> None:
     """Call a compiled kernel; numba is imported at the first call, not with the package."""
-    from relae.linalg import _kernels
+    from relae.linalg import _kernels, _local_kernels
 
     with _one_at_a_time:
-        getattr(_kernels, kernel)(*arguments)
+        getattr(_kernels if hasattr(_kernels, kernel) else _local_kernels, kernel)(*arguments)
 
 
 def threads() -> int:
@@ -50,7 +50,8 @@ def transpose(a: Csr) -> Csr:
     return as_csr(sp.csr_array(a.T), a.dtype)
 
 
-def _parts(a: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense]:
+def parts(a: Csr) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense]:
+    """Return a CSR matrix as the kernels take it."""
     return a.indptr.astype(np.int64), a.indices.astype(np.int32, copy=False), a.data
 
 
@@ -61,10 +62,10 @@ def gram(a: Csr, a_t: Csr, out: Dense, weights: Vector | None = None) -> Dense:
     For row i and each of its entries, the column of that entry is added up to the diagonal: Σ_t d_t²/2 updates,
     with d_t the stored entries of column t, and no two threads meet.
     """
-    indptr, indices, values = _parts(a)
+    indptr, indices, values = parts(a)
     if weights is not None:
         values = values * weights[indices].astype(values.dtype)
-    run("gram_lower", indptr, indices, values.astype(out.dtype, copy=False), *_parts(a_t), out, threads())
+    run("gram_lower", indptr, indices, values.astype(out.dtype, copy=False), *parts(a_t), out, threads())
     return out
 
 
@@ -74,7 +75,7 @@ def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
     out = np.empty((rows, n), dense.dtype) if out is None else out
     spare = 2 * threads() // max(rows, 1)  # few rows: several threads share one
     width = n if spare <= 1 else max(1024, -(-n // spare))
-    indptr, indices, values = _parts(a)
+    indptr, indices, values = parts(a)
     run("csr_dense", indptr, indices, values.astype(dense.dtype, copy=False), dense, out, width)
     return out
 
@@ -82,19 +83,19 @@ def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
 def sparse_sparse(a: Csr, b: Csr) -> Dense:
     """A @ B as a dense array : (rows, n)."""
     out = np.empty((a.shape[0], b.shape[1]), np.result_type(a.dtype, b.dtype))
-    run("csr_csr", *_parts(a), *_parts(b), out)
+    run("csr_csr", *parts(a), *parts(b), out)
     return out
 
 
 def dense_sparse(dense: Dense, b_t: Csr, out: Dense | None = None) -> Dense:
     """dense @ B : (rows, n), with B given as its transpose (n, m)."""
     out = np.empty((dense.shape[0], b_t.shape[0]), dense.dtype) if out is None else out
-    run("dense_csr", dense, *_parts(b_t), out)
+    run("dense_csr", dense, *parts(b_t), out)
     return out
 
 
 def quadratic_forms(a: Csr, square: Dense) -> NDArray[np.float64]:
     """aᵣ square aᵣᵀ for every row aᵣ of A : (rows,), with `square` symmetric."""
     out = np.empty(a.shape[0], np.float64)
-    run("quadratic_forms", *_parts(a), square, out, threads())
+    run("quadratic_forms", *parts(a), square, out, threads())
     return out

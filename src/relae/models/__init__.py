@@ -7,10 +7,13 @@
 | RLAE | 0 | free |   | RDLAE | free | free |
 
 `l2` is the penalty λ on all weights; without it a rule of thumb is used (`suggested_l2`), and tuning does better.
-`solver` ("auto", "primal", "dual") and `dtype` ("float32", "float64") say how, not what, is computed.
+`solver` ("auto", "exact", "primal", "dual", "local") and `dtype` ("float32", "float64") say how it is computed. With
+the local solver each item is explained by its `neighbours` nearest items only (`nearest_by` "cosine" or "count"): an
+approximation for catalogs of which no square fits into memory.
 """
 
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
+from relae.solvers import NEIGHBOURS
 
 __all__ = [
     "DLAE",
@@ -32,7 +35,7 @@ class _Plain(LinearAutoencoder):
 
     def with_xi(self, xi: float) -> "RLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RLAE(self.l2, xi, solver=self.solver, dtype=self.dtype))
+        return self._share(RLAE(self.l2, xi, **self._how()))
 
 
 class _Denoising(LinearAutoencoder):
@@ -40,7 +43,7 @@ class _Denoising(LinearAutoencoder):
 
     def with_xi(self, xi: float) -> "RDLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RDLAE(self.l2, self.dropout, xi, solver=self.solver, dtype=self.dtype))
+        return self._share(RDLAE(self.l2, self.dropout, xi, **self._how()))
 
 
 class LAE(_Plain):
@@ -48,8 +51,17 @@ class LAE(_Plain):
 
     xi = 1.0
 
-    def __init__(self, l2: float | None = None, *, solver: str = "auto", dtype: str = "float32") -> None:
-        self.l2, self.solver, self.dtype = l2, solver, dtype
+    def __init__(
+        self,
+        l2: float | None = None,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
+    ) -> None:
+        self.l2 = l2
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class EASE(_Plain):
@@ -57,17 +69,34 @@ class EASE(_Plain):
 
     xi = 0.0
 
-    def __init__(self, l2: float | None = None, *, solver: str = "auto", dtype: str = "float32") -> None:
-        self.l2, self.solver, self.dtype = l2, solver, dtype
+    def __init__(
+        self,
+        l2: float | None = None,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
+    ) -> None:
+        self.l2 = l2
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class RLAE(_Plain):
     """Relaxed linear autoencoder: a diagonal of at most ξ (`eq:model_solution`)."""
 
     def __init__(
-        self, l2: float | None = None, xi: float = 0.4, *, solver: str = "auto", dtype: str = "float32"
+        self,
+        l2: float | None = None,
+        xi: float = 0.4,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
     ) -> None:
-        self.l2, self.xi, self.solver, self.dtype = l2, xi, solver, dtype
+        self.l2, self.xi = l2, xi
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class DLAE(_Denoising):
@@ -76,9 +105,17 @@ class DLAE(_Denoising):
     xi = 1.0
 
     def __init__(
-        self, l2: float | None = None, dropout: float = 0.3, *, solver: str = "auto", dtype: str = "float32"
+        self,
+        l2: float | None = None,
+        dropout: float = 0.3,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
     ) -> None:
-        self.l2, self.dropout, self.solver, self.dtype = l2, dropout, solver, dtype
+        self.l2, self.dropout = l2, dropout
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class EDLAE(_Denoising):
@@ -87,9 +124,17 @@ class EDLAE(_Denoising):
     xi = 0.0
 
     def __init__(
-        self, l2: float | None = None, dropout: float = 0.3, *, solver: str = "auto", dtype: str = "float32"
+        self,
+        l2: float | None = None,
+        dropout: float = 0.3,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
     ) -> None:
-        self.l2, self.dropout, self.solver, self.dtype = l2, dropout, solver, dtype
+        self.l2, self.dropout = l2, dropout
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class RDLAE(_Denoising):
@@ -103,5 +148,8 @@ class RDLAE(_Denoising):
         *,
         solver: str = "auto",
         dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
     ) -> None:
-        self.l2, self.dropout, self.xi, self.solver, self.dtype = l2, dropout, xi, solver, dtype
+        self.l2, self.dropout, self.xi = l2, dropout, xi
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by

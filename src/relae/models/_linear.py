@@ -1,5 +1,6 @@
 """What the six models share: one fitted inverse, and everything that is read from it."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeVar
@@ -9,11 +10,11 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae.data import Interactions
-from relae.errors import DataError
+from relae.errors import ApproximationWarning, DataError
 from relae.linalg import Arrays, Blocks, Csr, Dense, Vector
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
-from relae.solvers import FORMS, Forecast, Inverse, Plan, Progress, ensure_memory, solve
+from relae.solvers import FORMS, Forecast, Inverse, Plan, Progress, ensure_memory, gigabytes, solve
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 
@@ -69,6 +70,8 @@ class LinearAutoencoder(HistoryRecommender):
     l2: float | None
     solver: str
     dtype: str
+    neighbours: int
+    nearest_by: str
 
     inverse_: Inverse
     penalty_: NDArray[np.float64]
@@ -97,7 +100,9 @@ class LinearAutoencoder(HistoryRecommender):
         gram_diagonal = _gram_diagonal(x)
         l2 = suggested_l2(x) if self.l2 is None else self.l2
         penalty = algebra.penalty(gram_diagonal, l2, self.dropout)
-        solution = solve(x, penalty, solver=self.solver, dtype=self.dtype, progress=progress)
+        solution = solve(x, penalty, **self._how(), progress=progress)
+        if self.solver == "auto" and not solution.plan.exact:
+            _warn_of_local(solution.plan)
         self.inverse_, self.plan_, self.residual_ = solution.inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, solution.inverse.diagonal(), float(l2)
         self._remember(interactions)
@@ -205,7 +210,7 @@ class LinearAutoencoder(HistoryRecommender):
             raise DataError(f"an explanation is of one history, got {given.matrix.shape[0]:,}")
         columns = np.array([self._column_of(item) for item in items], np.int64)
         seen, values = given.matrix.indices.astype(np.int64), given.matrix.data.astype(np.float64)
-        block = self.inverse_.block(columns, seen).astype(np.float64)  # (items, seen), and P is symmetric
+        block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
         names = self.items_.take(seen)
@@ -216,6 +221,10 @@ class LinearAutoencoder(HistoryRecommender):
         ]
 
     # --- small change ------------------------------------------------------------------------------------------
+
+    def _how(self) -> dict[str, Any]:
+        """How, not what, is computed."""
+        return {name: getattr(self, name) for name in ("solver", "dtype", "neighbours", "nearest_by")}
 
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
@@ -228,9 +237,11 @@ class LinearAutoencoder(HistoryRecommender):
         """Add P, in the form asked for, and what was found on the way to it."""
         state = super()._state(form)
         own = self.inverse_.solver
+        if form == "auto":
+            form = "primal" if own == "dual" else own
         if form in ("fitted", own):
             parts: dict[str, Any] = dict(self.inverse_.arrays())
-        elif form == "primal":
+        elif form == "primal" and own == "dual":
             n = len(self.items_)
             parts = {"inverse": Blocks((n, n), self.inverse_.dtype, self.inverse_.rows)}
         else:
@@ -276,3 +287,14 @@ def _plan(record: dict[str, Any]) -> Plan:
     """Return the plan that `asdict` took apart."""
     forecasts = tuple(Forecast(**each) for each in record["forecasts"])
     return Plan(**record | {"chosen": Forecast(**record["chosen"]), "forecasts": forecasts})
+
+
+def _warn_of_local(chosen: Plan) -> None:
+    exact = min((each for each in chosen.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
+    warnings.warn(
+        f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {gigabytes(exact.added_bytes)} and "
+        f"{gigabytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
+        "nearest items only, an approximation; solver='exact' refuses instead, solver='local' says that it is wanted",
+        ApproximationWarning,
+        stacklevel=3,
+    )

@@ -1,17 +1,31 @@
-"""Two exact ways from X and Λ to P = (XᵀX + Λ)⁻¹, and the plan that chooses between them."""
+"""Two exact ways from X and Λ to P = (XᵀX + Λ)⁻¹, a local one, and the plan that chooses between them."""
 
 from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
-from relae.solvers._plan import Forecast, Plan, available_memory, ensure_memory, forecast, gigabytes, plan
+from relae.solvers._local import LocalInverse
+from relae.solvers._plan import (
+    NEIGHBOURS,
+    SOLVERS,
+    Forecast,
+    Plan,
+    available_memory,
+    ensure_memory,
+    forecast,
+    gigabytes,
+    plan,
+)
 from relae.solvers._primal import PrimalInverse
 from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, residual, solve
 
 __all__ = [
     "FORMS",
+    "NEIGHBOURS",
+    "SOLVERS",
     "TOLERANCE",
     "DualInverse",
     "Forecast",
     "Inverse",
+    "LocalInverse",
     "Plan",
     "PrimalInverse",
     "Progress",

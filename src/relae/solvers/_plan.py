@@ -1,7 +1,8 @@
 """What a fit would cost here, before anything is allocated.
 
-An exact fit is one dense square: items × items (primal) or users × users (dual). The forecast counts the bytes
-that the code really takes beside it, and a fit that cannot fit is refused with the figures and the way out.
+An exact fit is one dense square: items × items (primal) or users × users (dual). Where neither fits into memory, each
+item is explained by its nearest items only (local). The forecast counts the bytes that the code really takes, and a fit
+that cannot fit is refused with the figures and the way out.
 """
 
 import os
@@ -14,10 +15,12 @@ from typing import Any, Literal
 import numpy as np
 
 from relae.errors import PlanError
-from relae.linalg import inverse_workspace_bytes
+from relae.linalg import inverse_workspace_bytes, local_workspace_bytes
 
-Solver = Literal["primal", "dual"]
-SOLVERS: tuple[Solver, ...] = ("primal", "dual")
+Solver = Literal["primal", "dual", "local"]
+EXACT: tuple[Solver, ...] = ("primal", "dual")
+SOLVERS: tuple[Solver, ...] = (*EXACT, "local")
+NEIGHBOURS = 200
 DTYPES = ("float32", "float64")
 
 _RUNTIME_BYTES = 130e6  # what the compiler and the compiled kernels add to a process that has not used them yet
@@ -26,7 +29,7 @@ _DUAL_ADVANTAGE = 0.9  # new users cost the dual form more, so it has to be clea
 
 @dataclass(frozen=True)
 class Forecast:
-    """Cost of one solver: `square` rows, flops of its inverse, bytes added to the process at the peak."""
+    """Cost of one solver: rows of its square (or squares, if local), flops, bytes added to the process at the peak."""
 
     solver: Solver
     dtype: str
@@ -58,6 +61,11 @@ class Plan:
         return self.chosen.dtype
 
     @property
+    def exact(self) -> bool:
+        """Whether every item can be explained by every other one."""
+        return self.solver in EXACT
+
+    @property
     def peak_bytes(self) -> int:
         """Memory of the whole process at the peak of the fit."""
         return self.process_bytes + self.chosen.added_bytes
@@ -70,15 +78,19 @@ def plan(
     *,
     solver: str = "auto",
     dtype: str = "float32",
+    neighbours: int = NEIGHBOURS,
     available_bytes: int | None = None,
 ) -> Plan:
-    """Choose primal or dual for a matrix of this size, or refuse.
+    """Choose a solver for a matrix of this size, or refuse.
 
     Parameters
     ----------
-    solver : "auto", "primal" or "dual"
-        "auto" takes the smaller square that fits; the dual one only if it is clearly smaller.
+    solver : "auto", "exact", "primal", "dual" or "local"
+        "exact" takes the smaller square that fits; the dual one only if it is clearly smaller. "auto" does the same,
+        and where none fits takes "local", which is an approximation.
     dtype : "float32" or "float64"
+    neighbours : int
+        Items that explain an item, itself included, in the local form.
     available_bytes : int, optional
         Memory the fit may add to this process; measured if not given.
 
@@ -87,17 +99,19 @@ def plan(
     PlanError
         If the solver asked for, or every one, needs more memory than there is.
     """
-    if solver not in ("auto", *SOLVERS):
-        raise ValueError(f"solver must be 'auto', 'primal' or 'dual', got {solver!r}")
+    if solver not in ("auto", "exact", *SOLVERS):
+        raise ValueError(f"solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got {solver!r}")
+    if isinstance(neighbours, bool) or not isinstance(neighbours, (int, np.integer)) or neighbours < 1:
+        raise ValueError(f"neighbours must be a whole number of at least 1, got {neighbours!r}")
     precision = check_dtype(dtype)
     if min(users, items) < 1:
         raise ValueError(f"a fit needs at least one user and one item, got {users} users and {items} items")
     available = available_memory() if available_bytes is None else available_bytes
-    forecasts = tuple(forecast(name, users, items, nonzeros, precision) for name in SOLVERS)
+    forecasts = tuple(forecast(name, users, items, nonzeros, precision, int(neighbours)) for name in SOLVERS)
     fitting = {f.solver: f for f in forecasts if f.added_bytes <= available}
-    if solver == "auto":
-        order = SOLVERS[::-1] if users < _DUAL_ADVANTAGE * items else SOLVERS
-        name = next((name for name in order if name in fitting), None)
+    if solver in ("auto", "exact"):
+        order = EXACT[::-1] if users < _DUAL_ADVANTAGE * items else EXACT
+        name = next((name for name in (*order, *(["local"] if solver == "auto" else [])) if name in fitting), None)
     else:
         name = next((name for name in fitting if name == solver), None)
     if name is None:
@@ -116,9 +130,13 @@ def check_dtype(dtype: Any) -> str:
     return name
 
 
-def forecast(solver: Solver, users: int, items: int, nonzeros: int, dtype: str) -> Forecast:
+def forecast(
+    solver: Solver, users: int, items: int, nonzeros: int, dtype: str, neighbours: int = NEIGHBOURS
+) -> Forecast:
     """Flops and bytes of one solver, from what its code allocates."""
     itemsize = np.dtype(dtype).itemsize
+    if solver == "local":
+        return _local_forecast(users, items, nonzeros, dtype, min(neighbours, items))
     square = items if solver == "primal" else users
     csr = nonzeros * (itemsize + 4) + 8 * (users + items)
     sparse = 2 * csr  # the matrix in the solver's own precision, and its transpose
@@ -129,9 +147,19 @@ def forecast(solver: Solver, users: int, items: int, nonzeros: int, dtype: str) 
     return Forecast(solver, dtype, square, float(square) ** 3, added)
 
 
+def _local_forecast(users: int, items: int, nonzeros: int, dtype: str, neighbours: int) -> Forecast:
+    """A small square per item; the result is there twice when it is turned from columns into rows."""
+    itemsize = np.dtype(dtype).itemsize
+    sparse = 2 * (nonzeros * (itemsize + 4) + 8 * (users + items))
+    result = 2 * (items * neighbours * (itemsize + 4) + 8 * items)
+    runtime = 0 if "numba" in sys.modules else int(_RUNTIME_BYTES)
+    added = sparse + result + local_workspace_bytes(users, items, neighbours, itemsize) + runtime
+    return Forecast("local", dtype, neighbours, items * neighbours**3 / 3, added)
+
+
 def _refusal(forecasts: tuple[Forecast, ...], solver: str, available: int, users: int, items: int) -> str:
-    counted = {"primal": f"{items:,} items", "dual": f"{users:,} users"}
-    asked = [f for f in forecasts if solver in ("auto", f.solver)]
+    counted = {"primal": f"{items:,} items", "dual": f"{users:,} users", "local": f"{items:,} items"}
+    asked = [f for f in forecasts if solver in ("auto", f.solver) or (solver == "exact" and f.solver in EXACT)]
     needs = " and ".join(
         f"{counted[f.solver]} need {gigabytes(f.added_bytes)} in the {f.solver} form ({f.dtype})" for f in asked
     )

@@ -11,13 +11,14 @@ from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr, as_csr
 from relae.solvers._dual import DualInverse, solve_dual
 from relae.solvers._inverse import Inverse
-from relae.solvers._plan import Plan, check_dtype, gigabytes, plan
+from relae.solvers._local import LocalInverse, solve_local
+from relae.solvers._plan import NEIGHBOURS, Plan, check_dtype, gigabytes, plan
 from relae.solvers._primal import PrimalInverse, solve_primal
 
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the fraction of it that is done."""
 
-FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse}
+FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse, "local": LocalInverse}
 """The forms that an inverse can be kept in."""
 
 TOLERANCE = 1e-3
@@ -39,6 +40,8 @@ def solve(
     *,
     solver: str = "auto",
     dtype: str = "float32",
+    neighbours: int = NEIGHBOURS,
+    nearest_by: str = "cosine",
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
 ) -> Solution:
@@ -50,6 +53,7 @@ def solve(
     ----------
     x : (users, items) CSR
     penalty : (items,), positive
+    neighbours, nearest_by : of the local solver
     rng : of the probes of the check; the same ones each time if not given
     """
     rng = np.random.default_rng(0) if rng is None else rng
@@ -58,7 +62,7 @@ def solve(
     tried: set[tuple[str, str]] = set()
     for method, precision in _attempts(solver, check_dtype(dtype)):
         try:
-            chosen = plan(users, items, x.nnz, solver=method, dtype=precision)
+            chosen = plan(users, items, x.nnz, solver=method, dtype=precision, neighbours=neighbours)
         except PlanError as error:
             if not failures:
                 raise
@@ -69,11 +73,11 @@ def solve(
         stage = "inverse" if not failures else f"inverse again, {chosen.solver} in {precision}"
         with np.errstate(all="ignore"):  # what overflows is found by the check
             try:
-                inverse = _invert(x, penalty, chosen, None if progress is None else partial(progress, stage))
+                report = None if progress is None else partial(progress, stage)
+                inverse, error_found = _invert(x, penalty, chosen, report, nearest_by, rng)
             except np.linalg.LinAlgError:
                 failures.append(f"the {chosen.solver} matrix is not positive definite in {precision}")
                 continue
-            error_found = residual(inverse, x, penalty, rng)
         if error_found <= TOLERANCE:
             return Solution(inverse, chosen, error_found)
         failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision} ({chosen.solver})")
@@ -84,7 +88,7 @@ def solve(
 def _attempts(solver: str, dtype: str) -> list[tuple[str, str]]:
     """What to try, one after the other. On hard data the dual form loses more digits than the primal one."""
     attempts = [(solver, dtype), (solver, "float64")]
-    return [*attempts, ("primal", "float64")] if solver == "auto" else attempts
+    return [*attempts, ("primal", "float64")] if solver in ("auto", "exact") else attempts
 
 
 def _failure(failures: list[str]) -> str:
@@ -94,10 +98,22 @@ def _failure(failures: list[str]) -> str:
     )
 
 
-def _invert(x: Csr, penalty: NDArray[np.float64], chosen: Plan, progress: Callable[[float], None] | None) -> Inverse:
+def _invert(
+    x: Csr,
+    penalty: NDArray[np.float64],
+    chosen: Plan,
+    progress: Callable[[float], None] | None,
+    nearest_by: str,
+    rng: np.random.Generator,
+) -> tuple[Inverse, float]:
+    """Return P and its error."""
     method: Callable[..., Inverse] = solve_primal if chosen.solver == "primal" else solve_dual
+    own = as_csr(x, np.dtype(chosen.dtype))
     try:
-        return method(as_csr(x, np.dtype(chosen.dtype)), penalty, progress)
+        if chosen.solver == "local":
+            return solve_local(own, penalty, progress, neighbours=chosen.chosen.square, nearest_by=nearest_by, rng=rng)
+        inverse = method(own, penalty, progress)
+        return inverse, residual(inverse, x, penalty, rng)
     except MemoryError as error:
         needed = gigabytes(chosen.chosen.added_bytes)
         raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error

@@ -44,8 +44,9 @@ def save(
     path
         A new or empty folder, or that of an earlier model.
     form
-        Of the inverse of a linear autoencoder: "fitted" (as it was solved); "primal", which is P itself and serves
-        fastest: a model solved in the dual form is turned into it row by row, in bounded memory; or "dual".
+        Of the inverse of a linear autoencoder: "fitted" (as it was solved); "primal", which is P itself: a model solved
+        in the dual form is turned into it row by row, in bounded memory; "dual" or "local", for those solved so; or
+        "auto", which serves fastest: primal for exact models.
     histories
         Users whom the saved model shall know by their ids, with what they have; such as the training data. Anyone who
         has the folder can read them. (The dual form holds the training data in any case, without the users' ids.)
@@ -60,8 +61,8 @@ def save(
         If the folder cannot be written; what was there before is kept.
     """
     model._check_fitted()
-    if form not in ("fitted", *FORMS):
-        raise ValueError(f"form must be 'fitted', {' or '.join(map(repr, FORMS))}, got {form!r}")
+    if form not in ("auto", "fitted", *FORMS):
+        raise ValueError(f"form must be 'auto', 'fitted', 'primal', 'dual' or 'local', got {form!r}")
     name = type(model).__name__
     if not type(model).__module__.startswith(_CLASSES.get(name, "nowhere")):
         raise StoreError(f"a {name} cannot be saved: the models that can are {', '.join(_CLASSES)}")

@@ -28,6 +28,7 @@ TITLE = "From data to a model"
 class Form(StrEnum):
     """How the inverse is saved."""
 
+    AUTO = "auto"
     PRIMAL = "primal"
     DUAL = "dual"
     FITTED = "fitted"
@@ -88,8 +89,8 @@ def fit(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)] = None,
     run: FromOption = None,
     form: Annotated[
-        Form, typer.Option(help="How to save the inverse: primal serves fastest; dual and fitted may be smaller.")
-    ] = Form.PRIMAL,
+        Form, typer.Option(help="How to save the inverse: auto serves fastest; dual and fitted may be smaller.")
+    ] = Form.AUTO,
     histories: Annotated[
         bool,
         typer.Option(

@@ -1,0 +1,225 @@
+"""Compiled loops over small neighbourhoods. Private to `relae.linalg`; imported late, like the other kernels.
+
+A is given by its columns: for item j, indptr/indices/values list its users; t_* list the items of each user.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _further(score_a, id_a, score_b, id_b):
+    return score_a < score_b or (score_a == score_b and id_a > id_b)
+
+
+@njit(cache=True, nogil=True)
+def _keep(scores, ids, size, score, index):
+    """Put a neighbour into a heap whose root is the furthest, if it is nearer than that; return the new size."""
+    limit = len(ids)
+    if size < limit:
+        at = size
+        while at > 0:
+            parent = (at - 1) // 2
+            if not _further(score, index, scores[parent], ids[parent]):
+                break
+            scores[at], ids[at] = scores[parent], ids[parent]
+            at = parent
+        scores[at], ids[at] = score, index
+        return size + 1
+    if not _further(scores[0], ids[0], score, index):
+        return size
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= limit:
+            break
+        if child + 1 < limit and _further(scores[child + 1], ids[child + 1], scores[child], ids[child]):
+            child += 1
+        if not _further(scores[child], ids[child], score, index):
+            break
+        scores[at], ids[at] = scores[child], ids[child]
+        at = child
+    scores[at], ids[at] = score, index
+    return size
+
+
+@njit(cache=True, nogil=True)
+def _nearest_of(item, indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids):
+    """Fill `ids` with the item itself and those of the largest Σ_u x_uj x_ui · weights_i; return how many."""
+    count = 0
+    for p in range(indptr[item], indptr[item + 1]):
+        user, value = indices[p], values[p]
+        for q in range(t_indptr[user], t_indptr[user + 1]):
+            other = t_indices[q]
+            if sums[other] == 0.0:
+                touched[count] = other
+                count += 1
+            sums[other] += value * t_values[q]
+    size = _keep(scores, ids, 0, np.inf, item)
+    for at in range(count):
+        other = touched[at]
+        if other != item and sums[other] > 0.0:
+            size = _keep(scores, ids, size, np.float64(sums[other] * weights[other]), other)
+        sums[other] = 0.0
+    return size
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def nearest(first, indptr, indices, values, t_indptr, t_indices, t_values, weights, threads, out, sizes):
+    """Neighbours of the items first, first + 1, … : out (items of the block, count) sorted, sizes of each row."""
+    block, count = out.shape
+    n = len(indptr) - 1
+    for thread in prange(threads):
+        sums = np.zeros(n, values.dtype)
+        touched = np.empty(n, np.int32)
+        scores = np.empty(count, np.float64)
+        ids = np.empty(count, np.int32)
+        for row in range(thread, block, threads):
+            size = _nearest_of(
+                first + row, indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids
+            )
+            out[row, :size] = np.sort(ids[:size])
+            sizes[row] = size
+
+
+@njit(cache=True, nogil=True)
+def _gram_of_lists(members, indptr, indices, values, slots, out):
+    """Lower triangle of the Gram of some items, from the users that each of them has.
+
+    slots (users,) is −1 everywhere, before and after.
+    """
+    total = 0
+    for item in members:
+        total += indptr[item + 1] - indptr[item]
+    users = np.empty(total, np.int32)
+    starts = np.zeros(total + 1, np.int64)
+    found = 0
+    for item in members:  # how many of the items each user has
+        for p in range(indptr[item], indptr[item + 1]):
+            slot = slots[indices[p]]
+            if slot < 0:
+                slot = np.int32(found)
+                slots[indices[p]] = slot
+                users[found] = indices[p]
+                found += 1
+            starts[slot + 1] += 1
+    for slot in range(found):
+        starts[slot + 1] += starts[slot]
+    ends = starts[:found].copy()
+    places = np.empty(total, np.int32)
+    entries = np.empty(total, values.dtype)
+    for place in range(len(members)):  # the items of each user, in rising order
+        for p in range(indptr[members[place]], indptr[members[place] + 1]):
+            slot = slots[indices[p]]
+            places[ends[slot]], entries[ends[slot]] = place, values[p]
+            ends[slot] += 1
+    out[:] = 0.0
+    for slot in range(found):
+        slots[users[slot]] = -1
+        for a in range(starts[slot], starts[slot + 1]):
+            row, entry = out[places[a]], entries[a]
+            for b in range(starts[slot], a + 1):
+                row[places[b]] += entry * entries[b]
+
+
+@njit(cache=True, nogil=True)
+def _gram_of_square(members, square, out):
+    """Lower triangle of the Gram of some items, from that of all."""
+    for a in range(len(members)):
+        row, source = out[a], square[members[a]]
+        for b in range(a + 1):
+            row[b] = source[members[b]]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _cholesky(a):
+    """Lower triangle of a small A into that of L, in place, with the diagonal as 1/L_ii; False if A is not definite.
+
+    Four rows at a time against two earlier ones: eight sums per pass over six rows keep the vector units busy, and the
+    call of a library, which takes as long as the work on matrices of this size, falls away.
+    """
+    k, one = len(a), a.dtype.type(1)
+    for i0 in range(0, k, 4):
+        j0 = 0
+        if i0 + 4 <= k:
+            r0, r1, r2, r3 = a[i0], a[i0 + 1], a[i0 + 2], a[i0 + 3]
+            while j0 + 2 <= i0:
+                q0, q1 = a[j0], a[j0 + 1]
+                s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = a.dtype.type(0)
+                for t in range(j0):
+                    y0, y1 = q0[t], q1[t]
+                    x0, x1, x2, x3 = r0[t], r1[t], r2[t], r3[t]
+                    s00 += x0 * y0
+                    s01 += x0 * y1
+                    s10 += x1 * y0
+                    s11 += x1 * y1
+                    s20 += x2 * y0
+                    s21 += x2 * y1
+                    s30 += x3 * y0
+                    s31 += x3 * y1
+                d0, d1, c = q0[j0], q1[j0 + 1], q1[j0]
+                r0[j0] = (r0[j0] - s00) * d0
+                r1[j0] = (r1[j0] - s10) * d0
+                r2[j0] = (r2[j0] - s20) * d0
+                r3[j0] = (r3[j0] - s30) * d0
+                r0[j0 + 1] = (r0[j0 + 1] - s01 - r0[j0] * c) * d1
+                r1[j0 + 1] = (r1[j0 + 1] - s11 - r1[j0] * c) * d1
+                r2[j0 + 1] = (r2[j0 + 1] - s21 - r2[j0] * c) * d1
+                r3[j0 + 1] = (r3[j0 + 1] - s31 - r3[j0] * c) * d1
+                j0 += 2
+        for i in range(i0, min(i0 + 4, k)):
+            row = a[i]
+            for j in range(j0, i + 1):
+                other, total = a[j], a.dtype.type(0)
+                for t in range(j):
+                    total += row[t] * other[t]
+                if j < i:
+                    row[j] = (row[j] - total) * other[j]
+                else:
+                    pivot = row[i] - total
+                    if not pivot > 0.0:
+                        return False
+                    row[i] = one / np.sqrt(pivot)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _inverse_column(a, place, out):
+    """Column `place` of the inverse of a positive definite A, given by its lower triangle; NaN if A is not definite."""
+    k = len(a)
+    if not _cholesky(a):
+        out[:] = np.nan
+        return
+    out[:] = 0.0
+    out[place] = a[place, place]
+    for i in range(place + 1, k):
+        total = a.dtype.type(0)
+        for t in range(place, i):
+            total += a[i, t] * out[t]
+        out[i] = -total * a[i, i]
+    for i in range(k - 1, -1, -1):
+        value = out[i] * a[i, i]
+        out[i] = value
+        row = a[i]
+        for t in range(i):
+            out[t] -= row[t] * value
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def local_columns(first, members, sizes, indptr, indices, values, n_users, square, penalty, threads, out):
+    """Column j of (G_SS + Λ_S)⁻¹ on the support S of each item j = first, first + 1, … : out (items, largest support).
+
+    square (items, items) has the Gram in its lower triangle, or (0, 0): then it is added up from the lists.
+    """
+    for thread in prange(threads):
+        slots = np.full(n_users, -1, np.int32)
+        for row in range(thread, len(members), threads):
+            support = members[row, : sizes[row]]
+            local = np.empty((len(support), len(support)), out.dtype)
+            if len(square):
+                _gram_of_square(support, square, local)
+            else:
+                _gram_of_lists(support, indptr, indices, values, slots, local)
+            for at in range(len(support)):
+                local[at, at] += penalty[support[at]]
+            _inverse_column(local, np.searchsorted(support, first + row), out[row, : sizes[row]])

@@ -1,0 +1,57 @@
+"""Neighbourhoods of items, and the small systems on them, on all cores."""
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg.sparse import Csr, Dense, Vector, parts, run, threads
+
+
+def nearest(
+    by_item: Csr, by_user: Csr, weights: Vector, items: range, count: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """For each of some items j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
+
+    by_item : (items, users), by_user its transpose, weights : (items,), items : one after the other. Only others with
+    G_ij > 0 are taken; ties go to the lower column. Returns members : (items, count), each row sorted, and how many of
+    the row count.
+    """
+    members = np.zeros((len(items), count), np.int32)
+    sizes = np.empty(len(items), np.int64)
+    scale = weights.astype(by_item.dtype)
+    run("nearest", items.start, *parts(by_item), *parts(by_user), scale, threads(), members, sizes)
+    return members, sizes
+
+
+def local_columns(
+    items: range,
+    members: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    by_item: Csr,
+    penalty: Vector,
+    square: Dense | None = None,
+) -> Dense:
+    """Column j of (G_SS + Λ_S)⁻¹ on the support S = members[j, :sizes[j]] of each item j : (items, count).
+
+    NaN where a matrix is not positive definite. The Gram is added up from the lists of users of the members, or
+    looked up in `square`, whose lower triangle has that of all items.
+    """
+    values = np.zeros(members.shape, by_item.dtype)
+    found = np.empty((0, 0), by_item.dtype) if square is None else square
+    users = by_item.shape[1]
+    scale = penalty.astype(by_item.dtype)
+    run("local_columns", items.start, members, sizes, *parts(by_item), users, found, scale, threads(), values)
+    return values
+
+
+BLOCK = 16_384  # items at a time: their supports and solutions are a small part of the result
+SQUARE_BYTES = 1.5e9  # a Gram matrix of all items up to this size is looked up rather than added up again
+
+
+def local_workspace_bytes(users: int, items: int, count: int, itemsize: int) -> int:
+    """Bytes that `nearest` and `local_columns` take for a block of items, and for the Gram of all where it is kept."""
+    block = min(BLOCK, items) * count * (itemsize + 4) * 3  # found, solved, and what is taken of them
+    each = 4 * users + items * (itemsize + 4) + count * count * itemsize
+    square = items * items * itemsize
+    return block + (os.cpu_count() or 1) * each + (square if square <= SQUARE_BYTES else 0)
