@@ -59,14 +59,14 @@ def test_every_column_is_the_closed_form_on_its_support(by, count, weighted, squ
 @given(matrices(), st.integers(1, 8))
 def test_supports_of_any_matrix(dense, count):
     by_user = as_csr(csr(dense), np.float64)
-    members, sizes = nearest(transpose(by_user), by_user, np.ones(dense.shape[1]), range(dense.shape[1]), count)
+    members, sizes = nearest(transpose(by_user), by_user, np.ones(dense.shape[1]), np.arange(dense.shape[1]), count)
     assert [list(row[:size]) for row, size in zip(members, sizes, strict=True)] == supports(dense, count, "count")
 
 
 def test_ties_go_to_the_lower_column():
     dense = np.ones((3, 9), np.float32)
     by_user = csr(dense)
-    members, sizes = nearest(transpose(by_user), by_user, np.ones(9), range(9), 4)
+    members, sizes = nearest(transpose(by_user), by_user, np.ones(9), np.arange(9), 4)
     assert members.tolist() == [[0, 1, 2, 3]] * 4 + [[0, 1, 2, j] for j in range(4, 9)]
     assert sizes.tolist() == [4] * 9
 
@@ -113,7 +113,7 @@ def test_a_matrix_that_is_not_definite_is_found_and_done_again_in_float64():
 def test_columns_of_an_indefinite_matrix_are_not_numbers():
     by_item = transpose(csr(np.ones((5, 3))))
     members, sizes = np.arange(3, dtype=np.int32)[None], np.array([3])
-    assert np.isnan(local_columns(range(1), members, sizes, by_item, np.full(3, -9.0))).all()
+    assert np.isnan(local_columns(np.arange(1), members, sizes, by_item, np.full(3, -9.0))).all()
 
 
 def test_the_choice_of_neighbours_is_checked():

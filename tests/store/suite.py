@@ -20,6 +20,7 @@ MODELS = {
     "DLAE": DLAE(3.0, 0.4),
     "EDLAE": EDLAE(3.0, 0.4, solver="primal"),
     "RDLAE": RDLAE(3.0, 0.4, 0.42, solver="dual"),
+    "local": RDLAE(3.0, 0.4, 0.42, solver="local", neighbours=9),
     "GFCF": GFCF(0.3, 5),
     "GFCF without vectors": GFCF(0.0),
     "Popularity": Popularity(),

@@ -336,7 +336,9 @@ def test_every_byte_of_the_headers_flipped(folder):
     assert same(opened(folder), fitted("RDLAE"))
 
 
-def test_bytes_of_the_arrays_flipped(folder):
+@pytest.mark.parametrize("name", ["RDLAE", "local"])
+def test_bytes_of_the_arrays_flipped(name, folder):
+    fitted(name).save(folder, histories=data())
     rng = np.random.default_rng(0)
     for place in folder.glob("arrays-*/*.npy"):
         content = place.read_bytes()
@@ -347,6 +349,8 @@ def test_bytes_of_the_arrays_flipped(folder):
             with suppress(StoreError, DataError), np.errstate(all="ignore"):
                 saved = store.open_model(folder)  # an error or other numbers, but never the end of the process
                 saved.model.recommend(NEW, k=3)
+                saved.model.explain([saved.model.items_.values[0]], saved.model.items_.values[1])
+                saved.model.similar_items(saved.model.items_.values[0])
                 _ = saved.histories
         place.write_bytes(content)
 

@@ -50,7 +50,19 @@ def csr_csr(indptr, indices, values, b_indptr, b_indices, b_values, out):
         for p in range(indptr[r], indptr[r + 1]):
             inner, value = indices[p], values[p]
             for q in range(b_indptr[inner], b_indptr[inner + 1]):
-                target[b_indices[q]] += value * b_values[q]
+                column = b_indices[q]
+                if 0 <= column < out.shape[1]:  # B may be mapped from a file that was never read as a whole
+                    target[column] += value * b_values[q]
+
+
+@njit(cache=True, nogil=True)
+def csr_block(indptr, indices, values, rows, columns, out):
+    """out (rows, columns) = A[rows][:, columns]."""
+    for r in range(len(rows)):
+        start, end = indptr[rows[r]], indptr[rows[r] + 1]
+        for c in range(len(columns)):
+            at = start + np.searchsorted(indices[start:end], columns[c])
+            out[r, c] = values[at] if at < end and indices[at] == columns[c] else 0.0
 
 
 _LANES = 32  # rows done together: 32 float32 are two cache lines, read once for all of them

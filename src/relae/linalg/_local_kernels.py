@@ -65,8 +65,8 @@ def _nearest_of(item, indptr, indices, values, t_indptr, t_indices, t_values, we
 
 
 @njit(parallel=True, cache=True, nogil=True)
-def nearest(first, indptr, indices, values, t_indptr, t_indices, t_values, weights, threads, out, sizes):
-    """Neighbours of the items first, first + 1, … : out (items of the block, count) sorted, sizes of each row."""
+def nearest(items, indptr, indices, values, t_indptr, t_indices, t_values, weights, threads, out, sizes):
+    """Neighbours of some items : out (items, count), each row sorted, of which sizes count."""
     block, count = out.shape
     n = len(indptr) - 1
     for thread in prange(threads):
@@ -76,7 +76,7 @@ def nearest(first, indptr, indices, values, t_indptr, t_indices, t_values, weigh
         ids = np.empty(count, np.int32)
         for row in range(thread, block, threads):
             size = _nearest_of(
-                first + row, indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids
+                items[row], indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids
             )
             out[row, :size] = np.sort(ids[:size])
             sizes[row] = size
@@ -206,8 +206,8 @@ def _inverse_column(a, place, out):
 
 
 @njit(parallel=True, cache=True, nogil=True)
-def local_columns(first, members, sizes, indptr, indices, values, n_users, square, penalty, threads, out):
-    """Column j of (G_SS + Λ_S)⁻¹ on the support S of each item j = first, first + 1, … : out (items, largest support).
+def local_columns(items, members, sizes, indptr, indices, values, n_users, square, penalty, threads, out):
+    """Column j of (G_SS + Λ_S)⁻¹ on the support S of each of some items j : out (items, largest support).
 
     square (items, items) has the Gram in its lower triangle, or (0, 0): then it is added up from the lists.
     """
@@ -222,4 +222,4 @@ def local_columns(first, members, sizes, indptr, indices, values, n_users, squar
                 _gram_of_lists(support, indptr, indices, values, slots, local)
             for at in range(len(support)):
                 local[at, at] += penalty[support[at]]
-            _inverse_column(local, np.searchsorted(support, first + row), out[row, : sizes[row]])
+            _inverse_column(local, np.searchsorted(support, items[row]), out[row, : sizes[row]])

@@ -9,23 +9,22 @@ from relae.linalg.sparse import Csr, Dense, Vector, parts, run, threads
 
 
 def nearest(
-    by_item: Csr, by_user: Csr, weights: Vector, items: range, count: int
+    by_item: Csr, by_user: Csr, weights: Vector, items: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """For each of some items j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
 
-    by_item : (items, users), by_user its transpose, weights : (items,), items : one after the other. Only others with
-    G_ij > 0 are taken; ties go to the lower column. Returns members : (items, count), each row sorted, and how many of
-    the row count.
+    by_item : (all items, users), by_user its transpose, weights : (all items,). Only others with G_ij > 0 are taken;
+    ties go to the lower column. Returns members : (items, count), each row sorted, and how many of the row count.
     """
     members = np.zeros((len(items), count), np.int32)
     sizes = np.empty(len(items), np.int64)
     scale = weights.astype(by_item.dtype)
-    run("nearest", items.start, *parts(by_item), *parts(by_user), scale, threads(), members, sizes)
+    run("nearest", items, *parts(by_item), *parts(by_user), scale, threads(), members, sizes)
     return members, sizes
 
 
 def local_columns(
-    items: range,
+    items: NDArray[np.int64],
     members: NDArray[np.int32],
     sizes: NDArray[np.int64],
     by_item: Csr,
@@ -41,7 +40,7 @@ def local_columns(
     found = np.empty((0, 0), by_item.dtype) if square is None else square
     users = by_item.shape[1]
     scale = penalty.astype(by_item.dtype)
-    run("local_columns", items.start, members, sizes, *parts(by_item), users, found, scale, threads(), values)
+    run("local_columns", items, members, sizes, *parts(by_item), users, found, scale, threads(), values)
     return values
 
 

@@ -39,16 +39,22 @@ def csr_parts(name: str, matrix: Csr) -> dict[str, NDArray[Any]]:
     }
 
 
-def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int]) -> Csr:
-    """Return the matrix that `csr_parts` took apart, copied into memory.
+def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int], *, copy: bool = True) -> Csr:
+    """Return the matrix that `csr_parts` took apart; one which is none is a ValueError.
 
-    Compiled loops trust a matrix, so that one which is none is a ValueError here.
+    A copy is in memory, and checked whole. Without it only where rows start is checked, so that a large matrix can stay
+    on disk; it is then for kernels that check its columns themselves.
     """
-    values, columns, starts = (np.array(arrays[f"{name}_{part}"]) for part in ("values", "columns", "starts"))
-    if len(starts) != shape[0] + 1 or len(values) != len(columns) or (len(starts) and starts[-1] != len(columns)):
+    values, columns, starts = (arrays[f"{name}_{part}"] for part in ("values", "columns", "starts"))
+    sound = values.shape == columns.shape and starts.shape == (shape[0] + 1,) and columns.dtype.kind == "i"
+    if not sound or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
         raise ValueError(f"the matrix {name} is not of shape {shape}")
+    if copy:
+        values, columns = np.array(values), np.array(columns)
     index = np.int32 if len(columns) < 2**31 else np.int64
     matrix = sp.csr_array((values, columns, starts.astype(index)), shape=shape)
+    if not copy:
+        return matrix
     matrix.check_format(full_check=True)
     if not matrix.has_canonical_format or not np.isfinite(values).all():
         raise ValueError(f"the matrix {name} has columns out of order, or values that are not finite")

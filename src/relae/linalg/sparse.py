@@ -94,6 +94,13 @@ def dense_sparse(dense: Dense, b_t: Csr, out: Dense | None = None) -> Dense:
     return out
 
 
+def csr_block(a: Csr, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+    """A[rows][:, columns] as a dense array : (rows, columns)."""
+    out = np.empty((len(rows), len(columns)), a.dtype)
+    run("csr_block", *parts(a), rows, columns, out)
+    return out
+
+
 def quadratic_forms(a: Csr, square: Dense) -> NDArray[np.float64]:
     """aᵣ square aᵣᵀ for every row aᵣ of A : (rows,), with `square` symmetric."""
     out = np.empty(a.shape[0], np.float64)

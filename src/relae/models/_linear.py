@@ -12,9 +12,10 @@ from relae import algebra
 from relae.data import Interactions
 from relae.errors import ApproximationWarning, DataError
 from relae.linalg import Arrays, Blocks, Csr, Dense, Vector
+from relae.models._refresh import compact, update
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
-from relae.solvers import FORMS, Forecast, Inverse, Plan, Progress, ensure_memory, gigabytes, solve
+from relae.solvers import FORMS, NEIGHBOURS, Forecast, Inverse, Plan, Progress, ensure_memory, gigabytes, solve
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 
@@ -219,6 +220,50 @@ class LinearAutoencoder(HistoryRecommender):
             Explanation(item=name, score=float(row.sum()), items=list(names[order]), contributions=row[order])
             for name, row, order in zip(self.items_.take(columns), contributions, orders, strict=True)
         ]
+
+    # --- from this model to another one ------------------------------------------------------------------------
+
+    def compact(
+        self,
+        data: Any = None,
+        *,
+        per_item: int = NEIGHBOURS,
+        supports: str = "cosine",
+        progress: Progress | None = None,
+    ) -> Self:
+        """Return a sparse model for cheap serving: each item is explained by `per_item` items, and ξ stays free.
+
+        The closed form is solved again on each support, which loses less than leaving out the other weights.
+
+        Parameters
+        ----------
+        data
+            The training data; a model in the dual form holds it itself.
+        per_item : int
+            Items of a support, the item itself included.
+        supports : "cosine", "count" or "weights"
+            The nearest items by co-occurrence, or those with the largest weights of this model.
+        """
+        self._check_fitted()
+        return compact(self, data, per_item, supports, progress, np.random.default_rng(0))
+
+    def update(self, new: Interactions | Any, data: Any = None, *, progress: Progress | None = None) -> Self:
+        """Return the model that a fit to the old and the new users would give, with the same l2, for less than a fit.
+
+        An exact model costs rows × square² flops instead of square³, with a row for each new user and, if there is
+        dropout, for each item that they have; it is refused where a fit would be cheaper. A local model solves again
+        for the items whose neighbourhood has changed. This model stays as it is.
+
+        Parameters
+        ----------
+        new
+            Interactions of users who are new, with old and new items; a matrix has the model's columns.
+        data
+            The training data so far, for a local model.
+        """
+        self._check_fitted()
+        given = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
+        return update(self, given, data, progress, np.random.default_rng(0))
 
     # --- small change ------------------------------------------------------------------------------------------
 

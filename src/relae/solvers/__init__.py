@@ -2,7 +2,7 @@
 
 from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
-from relae.solvers._local import LocalInverse
+from relae.solvers._local import LocalInverse, Supports, by_closeness, local_solutions, solve_local
 from relae.solvers._plan import (
     NEIGHBOURS,
     SOLVERS,
@@ -30,11 +30,15 @@ __all__ = [
     "PrimalInverse",
     "Progress",
     "Solution",
+    "Supports",
     "available_memory",
+    "by_closeness",
     "ensure_memory",
     "forecast",
     "gigabytes",
+    "local_solutions",
     "plan",
     "residual",
     "solve",
+    "solve_local",
 ]

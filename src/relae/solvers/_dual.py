@@ -9,12 +9,15 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from relae.linalg import (
     Arrays,
     Csr,
     Dense,
+    as_csr,
     csr_from_parts,
     csr_parts,
     dense_sparse,
@@ -25,6 +28,8 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
+
+_STRIP = 2048
 
 
 class DualInverse:
@@ -117,6 +122,41 @@ class DualInverse:
         if square.ndim != 2 or square.shape[0] != square.shape[1] or square.dtype.kind != "f":
             raise ValueError(f"the inverse of the kernel has the shape {square.shape} of {square.dtype}")
         return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty)
+
+    def with_rows(self, rows: Csr) -> "DualInverse":
+        """P with new users U, in new arrays: K grows by a border, and so does its inverse.
+
+        With C = XΛ⁻¹Uᵀ, T = K⁻¹C and S = I + UΛ⁻¹Uᵀ − CᵀT, the new corner is S⁻¹, the border −TS⁻¹, and TS⁻¹Tᵀ is
+        added to K⁻¹.
+        """
+        m, more = len(self.kernel_inverse), rows.shape[0]
+        border = sparse_sparse(self.x, scaled_transpose(rows, self.penalty))  # C : (users, new)
+        t = self.kernel_inverse @ border
+        corner = sparse_sparse(rows, scaled_transpose(rows, self.penalty)).astype(np.float64)
+        corner -= border.T.astype(np.float64) @ t
+        corner.flat[:: more + 1] += 1.0
+        factor = np.linalg.cholesky((corner + corner.T) / 2)
+        w = solve_triangular(factor, t.T, lower=True).astype(self.dtype)  # L⁻¹Tᵀ : (new, users)
+        inverse_factor = solve_triangular(factor, np.eye(more), lower=True)
+        out = np.empty((m + more, m + more), self.dtype)
+        for start in range(0, m, _STRIP):
+            strip = slice(start, min(start + _STRIP, m))
+            out[strip, :m] = w[:, strip].T @ w
+            out[strip, :m] += self.kernel_inverse[strip]
+        out[m:, :m] = -(inverse_factor.T @ w)
+        out[:m, m:] = out[m:, :m].T
+        out[m:, m:] = inverse_factor.T @ inverse_factor
+        return DualInverse(out, as_csr(sp.vstack([self.x, rows]), self.dtype), self.penalty)
+
+    def with_items(self, penalty: NDArray[np.float64]) -> "DualInverse":
+        """P for further items that nobody has yet."""
+        if len(penalty) == 0:
+            return self
+        whole = np.concatenate([self.penalty, penalty])
+        shape = (self.x.shape[0], len(whole))
+        return DualInverse(
+            self.kernel_inverse, sp.csr_array((self.x.data, self.x.indices, self.x.indptr), shape), whole
+        )
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""

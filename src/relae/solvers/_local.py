@@ -7,7 +7,7 @@ The problem splits by column. Item j is explained by the items of a support S �
 What is kept is P̂, whose column j is p, sparse and not symmetric. With all items in every support it is P itself.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from relae.linalg import (
     Csr,
     Dense,
     as_csr,
+    csr_block,
     csr_from_parts,
     csr_parts,
     gram,
@@ -31,7 +32,10 @@ from relae.linalg import (
 )
 
 _PROBES = 4  # of each block
-NEAREST_BY = ("cosine", "count")
+
+Items = NDArray[np.int64]
+Supports = Callable[[Items], tuple[NDArray[np.int32], NDArray[np.int64]]]
+"""Gives for some items the members of their supports : (items, count), each row sorted, and how many of a row count."""
 
 
 class LocalInverse:
@@ -66,13 +70,17 @@ class LocalInverse:
         """Histories @ P̂ : (users, items)."""
         return sparse_sparse(as_csr(histories, self.dtype), self.columns)
 
-    def rows(self, items: NDArray[np.int64]) -> Dense:
+    def rows(self, items: Items) -> Dense:
         """P̂[items] : (len(items), items)."""
-        return np.asarray(self.columns[items].toarray())
+        ones = np.ones(len(items), self.dtype)
+        units = sp.csr_array(
+            (ones, items.astype(np.int32), np.arange(len(items) + 1)), shape=(len(items), self.n_items)
+        )
+        return sparse_sparse(units, self.columns)
 
-    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+    def block(self, rows: Items, columns: Items) -> Dense:
         """P̂[rows][:, columns] : (rows, columns)."""
-        return np.asarray(self.columns[rows][:, columns].toarray())
+        return csr_block(self.columns, rows, columns)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """P̂ itself."""
@@ -80,69 +88,86 @@ class LocalInverse:
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
-        """Return the inverse with this P̂."""
-        return cls(csr_from_parts("columns", arrays, (len(penalty), len(penalty))))
+        """Return the inverse with this P̂; its entries are not copied."""
+        return cls(csr_from_parts("columns", arrays, (len(penalty), len(penalty)), copy=False))
 
     def apply(self, vectors: Dense) -> Dense:
         """P̂ @ vectors : (items, columns)."""
         return np.asarray(self.columns @ vectors)
 
 
+def by_closeness(x: Csr, neighbours: int, nearest_by: str) -> Supports:
+    """Supports of the items that are nearest by "cosine" of co-occurrence, or by its "count"."""
+    by_item = transpose(x)
+    if nearest_by == "count":
+        weights = np.ones(x.shape[1])
+    elif nearest_by == "cosine":
+        squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+        weights = np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
+    else:
+        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+    return lambda items: nearest(by_item, x, weights, items, min(neighbours, x.shape[1]))
+
+
 def solve_local(
     x: Csr,
     penalty: NDArray[np.float64],
     progress: Callable[[float], None] | None,
-    *,
-    neighbours: int = 200,
-    nearest_by: str = "cosine",
+    supports: Supports,
     rng: np.random.Generator,
 ) -> tuple[LocalInverse, float]:
-    """P̂ on supports of at most `neighbours` items, block after block of items; and the error of a few of its columns.
-
-    nearest_by : "cosine" of co-occurrence, or "count".
-    """
-    n = x.shape[1]
-    count = min(neighbours, n)
-    by_item = transpose(x)
-    weights = _closeness(by_item, nearest_by)
-    square = None
-    if x.dtype.itemsize * n * n <= SQUARE_BYTES:
-        square = gram(by_item, x, np.empty((n, n), x.dtype))
-    # memory that is not written to is not taken: supports can be smaller than they may be
-    members, values = np.empty(n * count, np.int32), np.empty(n * count, x.dtype)
-    starts = np.zeros(n + 1, np.int64)
-    error = 0.0
-    for items in _blocks(n):
-        found, sizes = nearest(by_item, x, weights, items, count)
-        solved = local_columns(items, found, sizes, by_item, penalty, square)
-        error = max(error, _error(items, found, sizes, solved, by_item, penalty, rng))
-        taken = np.arange(count) < sizes[:, None]
-        starts[items.start + 1 : items.stop + 1] = starts[items.start] + np.cumsum(sizes)
-        span = slice(starts[items.start], starts[items.stop])
-        members[span], values[span] = found[taken], solved[taken]
-        if progress is not None:
-            progress(items.stop / n)
-    by_column = sp.csc_array((values[: starts[-1]], members[: starts[-1]], starts), shape=(n, n))
+    """P̂ on the supports, block after block of items; and the error of a few of its columns."""
+    every = np.arange(x.shape[1])
+    by_column, error = local_solutions(x, penalty, every, supports, progress, rng)
     return LocalInverse(as_csr(by_column.tocsr(), x.dtype)), error
 
 
-def _closeness(by_item: Csr, nearest_by: str) -> NDArray[np.float64]:
-    """What G_ij is multiplied by to compare the neighbours i of one item j : (items,)."""
-    if nearest_by == "count":
-        return np.ones(by_item.shape[0])
-    if nearest_by != "cosine":
-        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
-    squares = np.asarray(by_item.multiply(by_item).sum(axis=1), np.float64).ravel()
-    return np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
+def local_solutions(
+    x: Csr,
+    penalty: NDArray[np.float64],
+    items: Items,
+    supports: Supports,
+    progress: Callable[[float], None] | None,
+    rng: np.random.Generator,
+) -> tuple[Any, float]:
+    """The columns of P̂ of some items : (all items, items) by columns, and the error of a few of them."""
+    n = x.shape[1]
+    by_item = transpose(x)
+    square = None
+    if x.dtype.itemsize * n * n <= SQUARE_BYTES and len(items) > n // 8:
+        square = gram(by_item, x, np.empty((n, n), x.dtype))
+    members, values = [np.empty(0, np.int32)], [np.empty(0, x.dtype)]
+    counts = [np.zeros(1, np.int64)]
+    error = 0.0
+    for start in range(0, len(items), BLOCK):
+        block = items[start : start + BLOCK]
+        found, sizes = supports(block)
+        solved = local_columns(block, found, sizes, by_item, penalty, square)
+        error = max(error, _error(block, found, sizes, solved, by_item, penalty, rng))
+        taken = np.arange(found.shape[1]) < sizes[:, None]
+        members.append(found[taken])
+        values.append(solved[taken])
+        counts.append(sizes)
+        if progress is not None:
+            progress(min(start + BLOCK, len(items)) / len(items))
+    starts = np.cumsum(np.concatenate(counts))
+    parts = (_joined(values), _joined(members), starts)
+    return sp.csc_array(parts, shape=(n, len(items))), error
 
 
-def _blocks(n: int) -> Iterator[range]:
-    for start in range(0, n, BLOCK):
-        yield range(start, min(start + BLOCK, n))
+def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return pieces as one array; each is given back as soon as it is copied."""
+    whole = np.empty(sum(len(piece) for piece in pieces), pieces[0].dtype)
+    at = len(whole)
+    while pieces:
+        piece = pieces.pop()
+        at -= len(piece)
+        whole[at : at + len(piece)] = piece
+    return whole
 
 
 def _error(
-    items: range,
+    items: Items,
     members: NDArray[np.int32],
     sizes: NDArray[np.int64],
     values: Dense,

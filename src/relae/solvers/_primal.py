@@ -5,8 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
-from relae.linalg import Arrays, Csr, Dense, gram, invert_spd, sparse_dense, transpose
+from relae.linalg import Arrays, Csr, Dense, dense_sparse, gram, invert_spd, sparse_dense, transpose
+
+_STRIP = 2048
 
 
 class PrimalInverse:
@@ -60,6 +63,33 @@ class PrimalInverse:
         if square.shape != (len(penalty), len(penalty)) or square.dtype.kind != "f":
             raise ValueError(f"the inverse of {len(penalty):,} items has the shape {square.shape} of {square.dtype}")
         return cls(square)
+
+    def with_rows(self, rows: Csr) -> "PrimalInverse":
+        """(A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.
+
+        rows : (new rows, items or more); columns beyond those of P must have been added with `with_items`.
+        """
+        projected = self.project(rows)  # U P : (rows, items)
+        inner = dense_sparse(projected, rows).astype(np.float64)
+        inner.flat[:: len(inner) + 1] += 1.0
+        factor = np.linalg.cholesky((inner + inner.T) / 2)
+        w = solve_triangular(factor, projected, lower=True).astype(self.dtype)
+        out = np.empty_like(self.square)
+        for start in range(0, self.n_items, _STRIP):
+            strip = slice(start, start + _STRIP)
+            np.matmul(w[:, strip].T, w, out=out[strip])
+            np.subtract(self.square[strip], out[strip], out=out[strip])
+        return PrimalInverse(out)
+
+    def with_items(self, penalty: NDArray[np.float64]) -> "PrimalInverse":
+        """P for further items that nobody has yet: their penalties, inverted, on the diagonal."""
+        if len(penalty) == 0:
+            return self
+        n, more = self.n_items, len(penalty)
+        out = np.zeros((n + more, n + more), self.dtype)
+        out[:n, :n] = self.square
+        out.flat[n * (n + more + 1) :: n + more + 1] = (1.0 / penalty).astype(self.dtype)
+        return PrimalInverse(out)
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""

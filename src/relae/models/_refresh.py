@@ -1,0 +1,221 @@
+"""Models made from fitted ones: smaller, or with new users, for less than a fit."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae import algebra
+from relae.data import Ids, Interactions
+from relae.errors import DataError
+from relae.linalg import Csr, as_csr
+from relae.ranking import rank
+from relae.recommender import encode
+from relae.solvers import (
+    TOLERANCE,
+    DualInverse,
+    Inverse,
+    LocalInverse,
+    PrimalInverse,
+    Progress,
+    Supports,
+    by_closeness,
+    local_solutions,
+    plan,
+    solve_local,
+)
+
+if TYPE_CHECKING:
+    from relae.models._linear import LinearAutoencoder
+
+Model = TypeVar("Model", bound="LinearAutoencoder")
+
+_WORTHWHILE = 0.25  # new rows beside the rows of the square: with more of them a fit costs no more
+
+
+# --- smaller -----------------------------------------------------------------------------------------------------
+
+
+def compact(
+    model: Model, data: Any, per_item: int, supports: str, progress: Progress | None, rng: np.random.Generator
+) -> Model:
+    """Return the model on supports of `per_item` items, where its closed form is solved again."""
+    x = as_csr(_training(model, data).matrix, model.inverse_.dtype)
+    if supports in ("cosine", "count"):
+        chosen = by_closeness(x, per_item, supports)
+    elif supports == "weights":
+        chosen = _by_weights(model.inverse_, per_item)
+    else:
+        raise ValueError(f"supports must be 'cosine', 'count' or 'weights', got {supports!r}")
+    users, items = x.shape
+    forecast = plan(users, items, x.nnz, solver="local", dtype=model.inverse_.dtype.name, neighbours=per_item)
+    report = None if progress is None else lambda fraction: progress("compact", fraction)
+    inverse, error = solve_local(x, model.penalty_, report, chosen, rng)
+    if not error <= TOLERANCE:
+        raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
+    other = model._share(type(model)(**model.get_params() | {"solver": "local", "neighbours": per_item}))
+    other.inverse_, other.inverse_diagonal_, other.residual_, other.plan_ = inverse, inverse.diagonal(), error, forecast
+    return other
+
+
+def _by_weights(inverse: Inverse, per_item: int) -> Supports:
+    """Supports of the items with the largest |P_ij|, and so |B_ij|, of each column j; P is symmetric."""
+
+    def chosen(items: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        members = np.zeros((len(items), per_item), np.int32)
+        sizes = np.empty(len(items), np.int64)
+        step = max(1, int(inverse.batch_bytes / inverse.bytes_per_user))
+        for start in range(0, len(items), step):
+            block = items[start : start + step]
+            values = np.abs(inverse.rows(block))
+            values[np.arange(len(block)), block] = np.inf  # the item itself
+            best, _ = rank(values, per_item)
+            for row, found in enumerate(best):
+                kept = np.sort(found[found >= 0])
+                members[start + row, : len(kept)], sizes[start + row] = kept, len(kept)
+        return members, sizes
+
+    return chosen
+
+
+def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
+    """Return the data that the model was fitted to, on its columns."""
+    if data is None and isinstance(model.inverse_, DualInverse):
+        return Interactions(model.inverse_.x, items=model.items_)
+    if data is None:
+        raise DataError("the model does not hold its training data in this form: give it as data")
+    given = data if isinstance(data, Interactions) else Interactions(data, items=model.items_)
+    found = encode(given, model.items_)
+    counts = np.bincount(found.matrix.indices, minlength=len(model.items_))
+    if found.unknown or not np.array_equal(counts, model.item_counts_):
+        raise DataError(
+            f"this is not the data of the fit: {given.n_users:,} users with {given.n_interactions:,} interactions, "
+            f"and the fit had {model.n_users_:,} with {int(model.item_counts_.sum()):,}"
+        )
+    return Interactions(found.matrix, items=model.items_)
+
+
+# --- with new users ----------------------------------------------------------------------------------------------
+
+
+def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
+    """Return the model that a fit to the old and the new users with the same l2 would give."""
+    added = model._interactions(new)
+    names, titles = _grown(model, added)
+    u = as_csr(encode(added, names).matrix, model.inverse_.dtype)
+    more = len(names) - len(model.items_)
+    squares = np.bincount(u.indices, weights=u.data.astype(np.float64) ** 2, minlength=len(names)).astype(np.float64)
+    growth = algebra.penalty(squares, 1.0, model.dropout) - 1.0
+    if more and model.l2_ == 0:
+        raise DataError(
+            f"{more:,} items are new and l2 is 0, so that nothing keeps their weights: fit again with an l2"
+        )
+    before = np.concatenate([model.penalty_, np.full(more, model.l2_)])
+    penalty = before + growth
+    other = model._share(type(model)(**model.get_params()))
+    if isinstance(model.inverse_, LocalInverse):
+        other.inverse_, error = _local_update(model, u, penalty, data, progress, rng)
+        other.residual_ = max(model.residual_, error)
+    else:
+        rows = _with_growth(u, growth)
+        assert isinstance(model.inverse_, PrimalInverse | DualInverse)
+        old = model.inverse_.with_items(before[len(model.items_) :])
+        _check_worthwhile(old, rows, model.dropout)
+        other.inverse_ = old.with_rows(rows)
+        other.residual_ = model.residual_ + _step_error(old, other.inverse_, rows, rng)
+        if not other.residual_ <= TOLERANCE:
+            raise DataError(f"the update failed its check (error {other.residual_:.1e}): fit again to all of the data")
+    other.penalty_, other.inverse_diagonal_ = penalty, other.inverse_.diagonal()
+    other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
+    other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))
+    other.plan_ = plan(
+        other.n_users_,
+        len(names),
+        int(other.item_counts_.sum()),
+        solver=model.inverse_.solver,
+        dtype=model.inverse_.dtype.name,
+        neighbours=model.neighbours,
+    )
+    return other
+
+
+def _grown(model: "LinearAutoencoder", added: Interactions) -> tuple[Ids, Any]:
+    """Return the ids of the old items and then of the new ones, and all titles."""
+    unknown = np.flatnonzero(model.items_.positions(added.items.values) < 0)
+    used = unknown[np.bincount(added.matrix.indices, minlength=added.n_items)[unknown] > 0]
+    if len(used) == 0:
+        return model.items_, model.titles_
+    if added.items.kind != model.items_.kind:
+        raise DataError(f"the new items are {added.items}, and those of the model are {model.items_}")
+    names = Ids(np.concatenate([model.items_.values, added.items.values[used]]))
+    if model.titles_ is None and added.titles is None:
+        return names, None
+    nothing = np.full(len(model.items_), None, dtype=object)
+    theirs = np.full(len(used), None, dtype=object) if added.titles is None else added.titles[used]
+    return names, np.concatenate([nothing if model.titles_ is None else model.titles_, theirs])
+
+
+def _with_growth(u: Csr, growth: NDArray[np.floating]) -> Csr:
+    """Return the new users and, for each item whose penalty grows, a row that adds its growth to the diagonal."""
+    grown = np.flatnonzero(growth > 0)
+    if len(grown) == 0:
+        return u
+    roots = np.sqrt(growth[grown]).astype(u.dtype)
+    extra = sp.csr_array((roots, grown.astype(np.int32), np.arange(len(grown) + 1)), shape=(len(grown), u.shape[1]))
+    return as_csr(sp.vstack([u, extra]), u.dtype)
+
+
+def _check_worthwhile(inverse: PrimalInverse | DualInverse, rows: Csr, dropout: float) -> None:
+    if isinstance(inverse, DualInverse) and dropout > 0:
+        raise DataError("with dropout new users change every weight of the dual form: fit again to all of the data")
+    side = inverse.n_items if isinstance(inverse, PrimalInverse) else len(inverse.kernel_inverse)
+    if rows.shape[0] > _WORTHWHILE * side:
+        why = " (with dropout every item that the new users have counts as one)" if dropout > 0 else ""
+        raise DataError(
+            f"an update by {rows.shape[0]:,} rows{why} costs no less than a fit with a square of {side:,}: "
+            "fit again to all of the data"
+        )
+
+
+def _step_error(old: Any, new: Any, rows: Csr, rng: np.random.Generator) -> float:
+    """The largest ‖P'v + PUᵀUP'v − Pv‖ / ‖Pv‖ over a few random v: what the step itself has lost."""
+    if isinstance(old, DualInverse):
+        rows = as_csr(rows, np.float64)
+    vectors = rng.standard_normal((new.n_items, 4)).astype(new.dtype)
+    before, after = old.apply(vectors).astype(np.float64), new.apply(vectors).astype(np.float64)
+    back = after + old.apply((rows.T @ (rows @ after)).astype(new.dtype)) - before
+    return float((np.linalg.norm(back, axis=0) / np.linalg.norm(before, axis=0)).max())
+
+
+def _local_update(
+    model: "LinearAutoencoder",
+    u: Csr,
+    penalty: NDArray[np.float64],
+    data: Any,
+    progress: Progress | None,
+    rng: np.random.Generator,
+) -> tuple[LocalInverse, float]:
+    """Solve again for the items that share a user with an item of the new users: only their neighbourhoods change."""
+    old = _training(model, data).matrix
+    n = u.shape[1]
+    whole = as_csr(sp.vstack([sp.csr_array((old.data, old.indices, old.indptr), (old.shape[0], n)), u]), u.dtype)
+    touched = np.zeros(n, bool)
+    touched[u.indices] = True
+    concerned = np.asarray(whole @ touched.astype(whole.dtype)).ravel() > 0  # users
+    changed = touched.copy()
+    changed[whole[np.flatnonzero(concerned)].indices] = True
+    items = np.flatnonzero(changed)
+    report = None if progress is None else lambda fraction: progress("update", fraction)
+    supports = by_closeness(whole, model.neighbours, model.nearest_by)
+    solved, error = local_solutions(whole, penalty, items, supports, report, rng)
+    if not error <= TOLERANCE:
+        raise DataError(f"the update failed its check (error {error:.1e}): fit again to all of the data")
+    assert isinstance(model.inverse_, LocalInverse)
+    was = sp.csc_array(model.inverse_.columns)
+    starts = np.pad(was.indptr, (0, n - was.shape[1]), mode="edge")
+    kept = sp.csc_array((was.data, was.indices, starts), shape=(n, n))
+    order = np.empty(n, np.int64)
+    order[np.flatnonzero(~changed)], order[items] = np.arange(n - len(items)), n - len(items) + np.arange(len(items))
+    columns = sp.hstack([kept[:, np.flatnonzero(~changed)], solved], format="csc")[:, order]
+    return LocalInverse(as_csr(columns.tocsr(), u.dtype)), error

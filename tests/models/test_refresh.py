@@ -1,0 +1,213 @@
+"""Compact models and updates, beside the fits that they stand for."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from relae import EASE, LAE, RDLAE, RLAE, DataError, Interactions
+
+from ..oracles import csr, example, new_histories
+
+USERS, ITEMS = 90, 30
+X = example(USERS, ITEMS, weighted=True)
+NEW = new_histories(5, ITEMS, weighted=True)
+NAMES = [f"item {j * 7 % 31}" for j in range(ITEMS)]
+
+
+def data(x=X, names=NAMES, **more):
+    return Interactions(csr(np.asarray(x, np.float32)), items=names, **more)
+
+
+def both(old, new):
+    return data(np.concatenate([old, new]))
+
+
+def close(ours, theirs, histories=NEW, tolerance=1e-9):
+    """Whether two models score alike, item by item."""
+    order = ours.items_.positions(theirs.items_.values)
+    raw = [dict(zip(NAMES, row, strict=True)) for row in histories]
+    assert (order >= 0).all()
+    assert np.allclose(ours.score(raw)[:, order], theirs.score(raw), atol=tolerance)
+    assert np.allclose(ours.penalty_[order], theirs.penalty_)
+    assert np.allclose(ours.inverse_diagonal_[order], theirs.inverse_diagonal_, atol=tolerance)
+    assert np.array_equal(ours.item_counts_[order], theirs.item_counts_)
+    assert ours.n_users_ == theirs.n_users_
+    assert ours.xi_interval_ == pytest.approx(theirs.xi_interval_, abs=1e-8)
+
+
+# --- update --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("model", [LAE(6.0), EASE(6.0), RLAE(6.0, 0.5)], ids=repr)
+def test_new_users_are_as_if_they_had_been_there(model, solver):
+    model.set_params(solver=solver, dtype="float64")
+    fitted = model.fit(data())
+    before = fitted.score(csr(NEW)).copy()
+    updated = fitted.update(data(NEW))
+    close(updated, type(model)(**model.get_params()).fit(both(X, NEW)))
+    assert type(updated) is type(model)
+    assert updated.inverse_.solver == updated.plan_.solver == solver
+    assert updated.residual_ < 1e-9
+    assert np.array_equal(fitted.score(csr(NEW)), before)  # the old one stays as it is
+
+
+def test_with_dropout_the_penalty_grows_too():
+    new = np.zeros((2, ITEMS))
+    new[0, [3, 5]], new[1, 5] = 1.0, 2.0
+    model = RDLAE(3.0, 0.4, 0.42, solver="primal", dtype="float64")
+    close(model.fit(data()).update(data(new)), RDLAE(**model.get_params()).fit(both(X, new)))
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+def test_new_items(solver):
+    model = EASE(6.0, solver=solver, dtype="float64").fit(data(titles=[f"title {name}" for name in NAMES]))
+    names = ["item 99", NAMES[4], "item 98", "item 97"]
+    new = Interactions(np.array([[1, 1, 0, 0], [2, 0, 1, 0]], np.float32), items=names, titles=["a", "b", "c", "d"])
+    updated = model.update(new)
+    wide = np.zeros((USERS + 2, ITEMS + 2))
+    wide[:USERS, :ITEMS] = X
+    wide[USERS:, [ITEMS, 4, ITEMS + 1]] = [[1, 1, 0], [2, 0, 1]]
+    refit = EASE(6.0, solver=solver, dtype="float64").fit(data(wide, [*NAMES, "item 99", "item 98"]))
+    close(updated, refit)
+    assert list(updated.items_.values) == [*NAMES, "item 99", "item 98"]  # nobody has item 97
+    assert list(updated.titles_[-2:]) == ["a", "c"]
+    assert updated.titles_[0] == f"title {NAMES[0]}"
+    ids, _ = updated.recommend([NAMES[4]], 5)
+    assert set(ids) <= set(updated.items_.values)
+
+
+def test_a_matrix_has_the_models_columns():
+    model = EASE(6.0, dtype="float64").fit(data())
+    close(model.update(csr(NEW)), EASE(6.0, dtype="float64").fit(both(X, NEW)))
+
+
+def test_updates_can_follow_one_another():
+    model = EASE(6.0, dtype="float64").fit(data())
+    for rows in (NEW[:2], NEW[2:3], NEW[3:]):
+        model = model.update(csr(rows))
+    close(model, EASE(6.0, dtype="float64").fit(both(X, NEW)))
+
+
+def test_the_suggested_l2_is_kept():
+    model = EASE(dtype="float64").fit(data())
+    updated = model.update(data(NEW))
+    assert updated.l2_ == model.l2_
+    close(updated, EASE(model.l2_, dtype="float64").fit(both(X, NEW)))
+
+
+def test_an_update_that_costs_no_less_than_a_fit_is_refused():
+    with pytest.raises(DataError, match=r"an update by 90 rows costs no less than a fit with a square of 30"):
+        EASE(6.0, solver="primal").fit(data()).update(data())
+    with pytest.raises(DataError, match=r"with dropout every item that the new users have counts as one"):
+        RDLAE(6.0, solver="primal").fit(data()).update(data(NEW))
+    with pytest.raises(DataError, match="with dropout new users change every weight of the dual form"):
+        RDLAE(6.0, solver="dual").fit(data()).update(data(NEW))
+
+
+def test_bad_updates():
+    model = EASE(6.0).fit(data())
+    with pytest.raises(DataError, match="nothing to fit"):
+        model.update(csr(np.zeros((2, ITEMS))))
+    with pytest.raises(DataError, match="the new items are Ids"):
+        model.update(Interactions(np.eye(2), items=[1, 2]))
+    with pytest.raises(DataError, match="l2 is 0"):
+        RDLAE(0.0, 0.5, solver="primal").fit(data(np.maximum(X, 0.1))).update(Interactions(np.eye(1), items=["other"]))
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("nearest_by", ["cosine", "count"])
+def test_a_local_model_solves_again_what_has_changed(dropout, nearest_by):
+    """Two worlds that share no user: news of one leaves the other as it is."""
+    x = np.zeros((USERS, ITEMS))
+    x[: USERS // 2, : ITEMS // 2] = X[: USERS // 2, : ITEMS // 2]
+    x[USERS // 2 :, ITEMS // 2 :] = X[USERS // 2 :, ITEMS // 2 :]
+    new = np.zeros((3, ITEMS))
+    new[:, : ITEMS // 2] = NEW[:3, : ITEMS // 2]
+    how = {"solver": "local", "dtype": "float64", "neighbours": 8, "nearest_by": nearest_by}
+    model = RDLAE(3.0, dropout, 0.4, **how).fit(data(x))
+    calls = []
+    updated = model.update(data(new), data(x), progress=lambda *call: calls.append(call))
+    close(updated, RDLAE(3.0, dropout, 0.4, **how).fit(both(x, new)))
+    assert calls == [("update", 1.0)]
+    theirs, ours = model.inverse_.columns.toarray(), updated.inverse_.columns.toarray()
+    assert np.array_equal(theirs[:, ITEMS // 2 :], ours[:, ITEMS // 2 :])
+    assert not np.array_equal(theirs[:, : ITEMS // 2], ours[:, : ITEMS // 2])
+
+
+def test_a_local_model_takes_new_items():
+    model = RDLAE(3.0, 0.2, solver="local", dtype="float64", neighbours=8).fit(data())
+    wide = np.zeros((USERS + 1, ITEMS + 1))
+    wide[:USERS, :ITEMS] = X
+    wide[USERS, [2, ITEMS]] = 1.0
+    updated = model.update(data(wide[USERS:], [*NAMES, "item 99"]), data())
+    refit = RDLAE(3.0, 0.2, solver="local", dtype="float64", neighbours=8).fit(data(wide, [*NAMES, "item 99"]))
+    close(updated, refit)
+
+
+def test_a_local_model_needs_the_data_of_its_fit():
+    model = RDLAE(3.0, solver="local", neighbours=8).fit(data())
+    with pytest.raises(DataError, match="give it as data"):
+        model.update(data(NEW))
+    with pytest.raises(DataError, match="this is not the data of the fit: 5 users"):
+        model.update(data(NEW), data(NEW))
+
+
+# --- compact -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("supports", ["cosine", "count"])
+def test_a_compact_model_is_the_local_one(solver, supports):
+    model = RDLAE(3.0, 0.4, 0.42, solver=solver, dtype="float64").fit(data())
+    small = model.compact(None if solver == "dual" else data(), per_item=8, supports=supports)
+    local = RDLAE(3.0, 0.4, 0.42, solver="local", dtype="float64", neighbours=8, nearest_by=supports).fit(data())
+    assert np.allclose(small.inverse_.columns.toarray(), local.inverse_.columns.toarray(), atol=1e-12)
+    assert np.allclose(small.with_xi(0.9).score(csr(NEW)), local.with_xi(0.9).score(csr(NEW)), atol=1e-10)
+    assert (small.solver, small.neighbours, small.plan_.solver) == ("local", 8, "local")
+    assert (model.solver, model.inverse_.solver) == (solver, solver)
+    assert small.explain([NAMES[0], NAMES[3]], NAMES[5]).score == pytest.approx(
+        float(small.score([NAMES[0], NAMES[3]])[5])
+    )
+
+
+def test_supports_by_the_largest_weights():
+    model = RDLAE(3.0, 0.4, 0.42, solver="primal", dtype="float64").fit(data())
+    small = model.compact(data(), per_item=6, supports="weights")
+    inverse = model.inverse_.square
+    pattern = small.inverse_.columns.toarray() != 0
+    for j in range(ITEMS):
+        others = sorted((i for i in range(ITEMS) if i != j), key=lambda i: (-abs(inverse[i, j]), i))
+        assert set(np.flatnonzero(pattern[:, j])) <= {j, *others[:5]}
+    assert pattern.sum(axis=0).max() == 6
+
+
+def test_all_items_in_every_support_change_nothing():
+    model = EASE(6.0, solver="primal", dtype="float64").fit(data(np.maximum(X, 0.01)))
+    small = model.compact(data(np.maximum(X, 0.01)), per_item=ITEMS)
+    assert np.allclose(small.score(csr(NEW)), model.score(csr(NEW)), atol=1e-8)
+
+
+def test_bad_compacts():
+    model = EASE(6.0, solver="primal").fit(data())
+    with pytest.raises(DataError, match="give it as data"):
+        model.compact()
+    with pytest.raises(DataError, match="this is not the data of the fit"):
+        model.compact(data(NEW))
+    with pytest.raises(ValueError, match="supports must be 'cosine', 'count' or 'weights', got 'luck'"):
+        model.compact(data(), supports="luck")
+    with pytest.raises(ValueError, match="neighbours must be a whole number"):
+        model.compact(data(), per_item=0)
+
+
+def test_it_is_small_on_disk(tmp_path):
+    import relae
+
+    rng = np.random.default_rng(0)
+    x = sp.random_array((500, 400), density=0.05, rng=rng, format="csr", dtype=np.float32)
+    model = RDLAE(3.0, 0.4).fit(x)
+    model.save(tmp_path / "large", form="primal")
+    model.compact(x, per_item=10).save(tmp_path / "small", form="auto")
+    large, small = (relae.store.open_model(tmp_path / name) for name in ("large", "small"))
+    assert small.size < large.size / 10
+    assert np.array_equal(small.model.recommend(x, 5)[0], model.compact(x, per_item=10).recommend(x, 5)[0])
