@@ -121,7 +121,7 @@ def of_model(
     with progress_bar(console) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
         found = wanted.of(model, split, progress)
-    notes = _strangers(model, split, data) + _acquaintances(saved, split)
+    notes = strangers(model, split, data) + acquaintances(saved, split)
     _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
 
 
@@ -161,7 +161,8 @@ def _counted(counts: Any, n_users: int) -> sp.csr_array:
     return sp.csr_array(columns)
 
 
-def _strangers(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
+def strangers(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
+    """Say how many items the model does not know."""
     unknown = int(np.count_nonzero(model.items_.positions(data.items.values) < 0))
     if not unknown:
         return []
@@ -173,7 +174,8 @@ def _strangers(model: HistoryRecommender, split: Split, data: Interactions) -> l
     ]
 
 
-def _acquaintances(saved: Saved, split: Split) -> list[str]:
+def acquaintances(saved: Saved, split: Split) -> list[str]:
+    """Say how many of the users the model has been fitted to."""
     if saved.histories is None:
         return []
     known = int(np.count_nonzero(saved.histories.users.positions(split.users.values) >= 0))

@@ -17,6 +17,7 @@ from relae.cli._options import (
     UserIdOption,
     UserIdsOption,
     XiOption,
+    takes_columns,
     takes_history_columns,
     takes_limits,
 )
@@ -32,6 +33,14 @@ class By(StrEnum):
 
     WEIGHT = "weight"
     MAGNITUDE = "magnitude"
+
+
+class Supports(StrEnum):
+    """Which items explain an item in a compact model."""
+
+    COSINE = "cosine"
+    COUNT = "count"
+    WEIGHTS = "weights"
 
 
 @takes_history_columns
@@ -153,6 +162,42 @@ def export(
     _export.export(model, xi=xi, top=top, by=by, out=out, asked_format=row_format)
 
 
+@takes_columns
+def compact(
+    model: ModelArgument,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder of the small model.")],
+    columns: Given,
+    per_item: Annotated[int, typer.Option(help="Items that explain an item, itself included.")] = 200,
+    supports: Annotated[
+        Supports, typer.Option(help="Which items: nearest by cosine or count of co-occurrence, or of largest weight.")
+    ] = Supports.COSINE,
+    data: Annotated[
+        str | None, typer.Option(metavar="DATA", help="The data of the fit, if the model has not kept its histories.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Judge both by all users of this data, and show the loss.")
+    ] = None,
+    hide: Annotated[float, typer.Option(help="With --on: the share of each user's items to hide and find.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="With --on: of what is hidden.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn a model into a sparse one for cheap serving: each item is explained by a few others, and ξ stays free."""
+    from relae.cli import _compact
+
+    _compact.compact(
+        model,
+        out,
+        per_item=per_item,
+        supports=supports,
+        data=data,
+        on=on,
+        columns=columns,
+        hide=hide,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
 def inspect(
     model: ModelArgument,
     verify: Annotated[bool, typer.Option("--verify", help="Read all of it, and check every checksum.")] = False,
@@ -212,4 +257,4 @@ def serve(
     )
 
 
-COMMANDS = (recommend, similar, explain, export, inspect, serve)
+COMMANDS = (recommend, similar, explain, export, compact, inspect, serve)
