@@ -1,8 +1,10 @@
 """The local solver beside the exact one: quality, time and size over the number of neighbours.
 
-`python -m benchmarks.local ml-1m | gowalla`: a table of K. `python -m benchmarks.local update`: new users by update and by
-refit, n = 10,000. `python -m benchmarks.local folder FOLDER K`: streaming read, fit, save and 1,000 recommendations of a
-folder of Parquet files (columns user, item), in one process. Real data with RELAE_DATA set to a folder that contains it.
+`python -m benchmarks.local ml-1m | gowalla`: a table of K. `python -m benchmarks.local update`: new users by update and
+by refit, n = 10,000. `python -m benchmarks.local table FILE USER ITEM K`: a table with a tenth of its users held out,
+beside popularity and implicit's item-KNN. `python -m benchmarks.local folder FOLDER K`: streaming read, fit, save and
+1,000 recommendations of a folder of Parquet files (columns user, item), in one process. Real data with RELAE_DATA set
+to a folder that contains it.
 """
 
 import json
@@ -17,8 +19,11 @@ import psutil
 import scipy.sparse as sp
 
 from relae import EASE, RDLAE, Interactions, store
+from relae.baselines import Popularity
 from relae.data import datasets
 from relae.evaluation import Split, evaluate, given_split, hold_out_users, strong_lists
+from relae.linalg import as_csr, sparse_sparse
+from relae.recommender import HistoryRecommender
 
 METRICS, KS = ["ndcg", "tail_ndcg"], [100]
 SETTINGS = {"ml-1m": (200.0, 0.3, 0.3), "gowalla": (70.0, 0.5, 0.4)}
@@ -37,24 +42,23 @@ def split_of(name: str) -> Split:
 def over_k(name: str, ks: list[int]) -> None:
     l2, dropout, xi = SETTINGS[name]
     split = split_of(name)
-    rows = []
     for count in ks:
-        rows.append(judged(name, RDLAE(l2, dropout, xi, solver="local", neighbours=count), split, f"local {count}"))
+        judged(name, RDLAE(l2, dropout, xi, solver="local", neighbours=count), split, f"local {count}")
     exact = RDLAE(l2, dropout, xi, solver="exact")
-    rows.append(judged(name, exact, split, "exact"))
+    judged(name, exact, split, "exact")
     for count in (100, 200):
         started = perf_counter()
         small = exact.compact(split.train, per_item=count)
-        rows.append(figures(name, small, split, f"compact {count}", perf_counter() - started))
+        figures(name, small, split, f"compact {count}", perf_counter() - started)
 
 
-def judged(name: str, model: RDLAE, split: Split, kind: str) -> dict[str, object]:
+def judged(name: str, model: RDLAE, split: Split, kind: str) -> None:
     started = perf_counter()
     model.fit(split.train)
-    return figures(name, model, split, kind, perf_counter() - started)
+    figures(name, model, split, kind, perf_counter() - started)
 
 
-def figures(name: str, model: RDLAE, split: Split, kind: str, seconds: float) -> dict[str, object]:
+def figures(name: str, model: RDLAE, split: Split, kind: str, seconds: float) -> None:
     found = evaluate(model, split, METRICS, KS)
     n = len(model.items_)
     entries = model.inverse_.columns.nnz if model.inverse_.solver == "local" else n * n
@@ -69,7 +73,6 @@ def figures(name: str, model: RDLAE, split: Split, kind: str, seconds: float) ->
         "residual": float(f"{model.residual_:.0e}"),
     }
     print(json.dumps(line), flush=True)
-    return line
 
 
 def update(n: int = 10_000, users: int = 50_000) -> None:
@@ -102,6 +105,55 @@ def update(n: int = 10_000, users: int = 50_000) -> None:
         "top100_positions_equal": round(agreement, 5),
     }
     print(json.dumps(line), flush=True)
+
+
+def table(path: str, user: str, item: str, count: int) -> None:
+    """A table as it is, beside what everybody has at hand."""
+    data = Interactions.read(path, user=user, item=item)
+    split = hold_out_users(data, share=0.1, rng=np.random.default_rng(0))
+    for model in (Popularity(), ItemKnn(), RDLAE(dropout=0.3, xi=0.3, solver="local", neighbours=count)):
+        started = perf_counter()
+        model.fit(split.train)
+        seconds = perf_counter() - started
+        found = evaluate(model, split, METRICS, [20, 100])
+        line = {
+            "benchmark": "table",
+            "users": data.n_users,
+            "items": data.n_items,
+            "interactions": data.n_interactions,
+            "model": repr(model),
+            "fit_s": round(seconds, 1),
+            **{name: round(found[name], 4) for name in ("ndcg@20", "ndcg@100", "tail_ndcg@100")},
+            "judged": len(split.users),
+            "peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        }
+        print(json.dumps(line), flush=True)
+
+
+class ItemKnn(HistoryRecommender):
+    """implicit's item-KNN by cosine behind our protocol, so that lists are made and judged alike."""
+
+    def __init__(self, neighbours: int = 100) -> None:
+        self.neighbours = neighbours
+
+    def fit(self, data: Interactions, *, progress: object = None) -> "ItemKnn":
+        from implicit.nearest_neighbours import CosineRecommender
+
+        found = CosineRecommender(K=self.neighbours)
+        found.fit(sp.csr_matrix(data.matrix), show_progress=False)
+        self.similarity_ = as_csr(sp.csr_array(found.similarity), np.float32)
+        self._remember(data)
+        return self
+
+    def _project(self, batch: sp.csr_array) -> np.ndarray:
+        return sparse_sparse(batch, self.similarity_)
+
+    def _users_at_once(self) -> int:
+        return 100
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(np.float32)
 
 
 def folder(path: str, count: int) -> None:
@@ -143,6 +195,8 @@ def main(arguments: list[str]) -> None:
     what = arguments[0] if arguments else "ml-1m"
     if what == "update":
         update()
+    elif what == "table":
+        table(arguments[1], arguments[2], arguments[3], int(arguments[4]))
     elif what == "folder":
         folder(arguments[1], int(arguments[2]))
     else:
