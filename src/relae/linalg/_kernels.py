@@ -128,12 +128,26 @@ def quadratic_forms(indptr, indices, values, square, out, threads):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _worse(score_a, id_a, score_b, id_b):
+def worse(score_a, id_a, score_b, id_b):
+    """Whether an entry comes after another one: smaller, or equal with a larger index."""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
 @njit(cache=True, nogil=True)
-def _sink(scores, ids, size, score, index):
+def rise(scores, ids, size, score, index):
+    """Put an entry at the end of a heap of `size` whose root is the worst, and let it rise."""
+    at = size
+    while at > 0:
+        parent = (at - 1) // 2
+        if not worse(score, index, scores[parent], ids[parent]):
+            break
+        scores[at], ids[at] = scores[parent], ids[parent]
+        at = parent
+    scores[at], ids[at] = score, index
+
+
+@njit(cache=True, nogil=True)
+def sink(scores, ids, size, score, index):
     """Put an entry in place of the root (the worst) of a heap of `size`, and let it sink."""
     at = 0
     while True:
@@ -141,9 +155,9 @@ def _sink(scores, ids, size, score, index):
         if child >= size:
             break
         other = child + 1
-        if other < size and _worse(scores[other], ids[other], scores[child], ids[child]):
+        if other < size and worse(scores[other], ids[other], scores[child], ids[child]):
             child = other
-        if not _worse(scores[child], ids[child], score, index):
+        if not worse(scores[child], ids[child], score, index):
             break
         scores[at], ids[at] = scores[child], ids[child]
         at = child
@@ -205,24 +219,17 @@ def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
                     if skip < skips and skip_indices[skip] == j:
                         continue
                     if size == k:
-                        _sink(row_scores, row_ids, k, score, j)
+                        sink(row_scores, row_ids, k, score, j)
                         bar = row_scores[0]
                     else:
-                        at = size  # rise from the end
+                        rise(row_scores, row_ids, size, score, j)
                         size += 1
-                        while at > 0:
-                            parent = (at - 1) // 2
-                            if not _worse(score, j, row_scores[parent], row_ids[parent]):
-                                break
-                            row_scores[at], row_ids[at] = row_scores[parent], row_ids[parent]
-                            at = parent
-                        row_scores[at], row_ids[at] = score, j
                         if size == k:
                             bar = row_scores[0]
         for last in range(size - 1, 0, -1):  # heap sort: the worst goes to the end
             score, index = row_scores[last], row_ids[last]
             row_scores[last], row_ids[last] = row_scores[0], row_ids[0]
-            _sink(row_scores, row_ids, last, score, index)
+            sink(row_scores, row_ids, last, score, index)
         for at in range(size, k):
             row_ids[at] = -1
             row_scores[at] = -np.inf

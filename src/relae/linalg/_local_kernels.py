@@ -6,41 +6,18 @@ A is given by its columns: for item j, indptr/indices/values list its users; t_*
 import numpy as np
 from numba import njit, prange
 
-
-@njit(cache=True, nogil=True, inline="always")
-def _further(score_a, id_a, score_b, id_b):
-    return score_a < score_b or (score_a == score_b and id_a > id_b)
+from relae.linalg._kernels import rise, sink, worse
 
 
 @njit(cache=True, nogil=True)
 def _keep(scores, ids, size, score, index):
     """Put a neighbour into a heap whose root is the furthest, if it is nearer than that; return the new size."""
-    limit = len(ids)
-    if size < limit:
-        at = size
-        while at > 0:
-            parent = (at - 1) // 2
-            if not _further(score, index, scores[parent], ids[parent]):
-                break
-            scores[at], ids[at] = scores[parent], ids[parent]
-            at = parent
-        scores[at], ids[at] = score, index
-        return size + 1
-    if not _further(scores[0], ids[0], score, index):
+    if size == len(ids):
+        if worse(scores[0], ids[0], score, index):
+            sink(scores, ids, size, score, index)
         return size
-    at = 0
-    while True:
-        child = 2 * at + 1
-        if child >= limit:
-            break
-        if child + 1 < limit and _further(scores[child + 1], ids[child + 1], scores[child], ids[child]):
-            child += 1
-        if not _further(scores[child], ids[child], score, index):
-            break
-        scores[at], ids[at] = scores[child], ids[child]
-        at = child
-    scores[at], ids[at] = score, index
-    return size
+    rise(scores, ids, size, score, index)
+    return size + 1
 
 
 @njit(cache=True, nogil=True)
