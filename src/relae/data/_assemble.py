@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data._columns import Column, as_ids, as_numbers, as_times
+from relae.data._columns import Column, Times, as_ids, as_numbers, as_times
 from relae.data._tables import Roles, Table
 from relae.data.ids import Ids
 from relae.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_COUNTED = 1 << 24  # codes at a time, because a count makes a copy of them as 64 bits
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class Recipe:
 class Cells:
     """The nonzero cells of a matrix, sorted by user, then item; arrays of one length."""
 
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
+    users: NDArray[np.integer[Any]]
+    items: NDArray[np.integer[Any]]
     values: NDArray[np.float32]
     times: NDArray[np.int64] | None = None
 
@@ -76,13 +79,32 @@ class Cells:
         return Cells(self.users[kept], self.items[kept], self.values[kept], times)
 
 
-class _Losses:
+@dataclass(frozen=True)
+class Events:
+    """The rows of a table, or of a part of it, that count: ids without gaps, checked numbers; all of one length."""
+
+    users: pl.Series
+    items: pl.Series
+    weights: NDArray[np.float64] | None
+    times: Times | None
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+
+class Losses:
     """What each filter removed, for the message when nothing is left."""
 
     def __init__(self, source: str, n_rows: int) -> None:
         self.source, self.n_rows, self.steps = source, n_rows, list[str]()
 
+    def record_rated(self, recipe: Recipe, kept: int) -> None:
+        """Count the rows that the first filter left."""
+        if recipe.min_rating is not None:
+            self.record(f"min_rating={recipe.min_rating:g}", self.n_rows, kept, "rows")
+
     def record(self, step: str, before: int, after: int, unit: str) -> None:
+        """Count what a filter left, and raise if that is nothing."""
         if before > after:
             self.steps.append(f"{step} removed {before - after:,} {unit}")
         if after == 0:
@@ -106,17 +128,28 @@ def assemble(table: Table, recipe: Recipe) -> Assembled:
     rows = table.load(recipe.roles)
     if rows.height == 0:
         raise DataError(f"{table.source} has no rows")
-    losses = _Losses(table.source, rows.height)
-    places = {role: Column(table.source, name) for role, name in recipe.roles.items()}
-    rows = _rated(_with_ids(rows, places, text=table.text), recipe, places, losses)
+    losses = Losses(table.source, rows.height)
+    found = parse(rows, recipe, table.source, text=table.text)
+    losses.record_rated(recipe, len(found))
+    users, user_codes = _encode(found.users)
+    items, item_codes = _encode(found.items)
+    times = None if found.times is None else found.times.values
+    cells = merge(user_codes, item_codes, found.weights, len(items), times)
+    return number(keep(cells, recipe, losses), users, items)
+
+
+def parse(rows: pl.DataFrame, recipe: Recipe, source: str, *, text: bool, before: int = 0) -> Events:
+    """Return the rows with a high enough rating; `before` tells how many rows of the source went before these."""
+    places = {role: Column(source, name, before) for role, name in recipe.roles.items()}
+    ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
+    rows = rows.with_columns(ids).with_row_index("row", offset=before + 1)
+    if recipe.rating is not None:
+        rows = rows.filter(as_numbers(rows["rating"], places["rating"], rows["row"]) >= recipe.min_rating)
     for role in ("user", "item"):
         places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
     weights = None if recipe.weight is None else _weights(rows, places["weight"])
     times = None if recipe.timestamp is None else as_times(rows["timestamp"], places["timestamp"], rows["row"])
-    users, user_codes = _encode(rows["user"])
-    items, item_codes = _encode(rows["item"])
-    cells = merge(user_codes, item_codes, weights, len(items), times)
-    return _number(_filter(cells, recipe, losses), users, items)
+    return Events(rows["user"], rows["item"], weights, times)
 
 
 def merge(
@@ -130,24 +163,25 @@ def merge(
     keys = users * n_items + items
     if weights is None and times is None:
         keys = np.sort(keys)
-        starts = _starts(keys)
+        starts = starts_of(keys)
         values, last = np.ones(len(starts), dtype=np.float32), None
     else:
         # The weights too are sorted, so that the order of the rows cannot change the last bit of a sum.
         order = np.argsort(keys) if weights is None else np.lexsort((weights, keys))
         keys = keys[order]
-        starts = _starts(keys)
+        starts = starts_of(keys)
         ones = np.ones(len(starts), dtype=np.float32)
         values = ones if weights is None else _single(np.add.reduceat(weights[order], starts))
         last = None if times is None else np.maximum.reduceat(times[order], starts)
-    cells = keys[starts]
-    return Cells(cells // n_items, cells % n_items, values, last)
+    keys = keys[starts]
+    rows = keys // n_items
+    return Cells(rows, keys - rows * n_items, values, last)
 
 
 def to_matrix(cells: Cells, shape: tuple[int, int]) -> sp.csr_array:
     """Return the cells as a matrix."""
     indptr = np.zeros(shape[0] + 1, dtype=np.int64)
-    np.cumsum(np.bincount(cells.users, minlength=shape[0]), out=indptr[1:])
+    np.cumsum(count(cells.users, shape[0]), out=indptr[1:])
     return sp.csr_array((cells.values, cells.items, indptr), shape=shape)
 
 
@@ -159,21 +193,6 @@ def positions_in(vocabulary: pl.Series, ids: pl.Series) -> pl.Series:
     # A join hashes: no sort of all rows, and for strings by far the fastest.
     found = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
     return found["position"]
-
-
-def _with_ids(rows: pl.DataFrame, places: dict[str, Column], *, text: bool) -> pl.DataFrame:
-    ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
-    return rows.with_columns(ids).with_row_index("row", offset=1)
-
-
-def _rated(rows: pl.DataFrame, recipe: Recipe, places: dict[str, Column], losses: _Losses) -> pl.DataFrame:
-    """Drop the rows below the lowest rating that counts."""
-    if recipe.rating is None:
-        return rows
-    ratings = as_numbers(rows["rating"], places["rating"], rows["row"])
-    kept = rows.filter(ratings >= recipe.min_rating)
-    losses.record(f"min_rating={recipe.min_rating:g}", rows.height, kept.height, "rows")
-    return kept
 
 
 def _weights(rows: pl.DataFrame, place: Column) -> NDArray[np.float64]:
@@ -189,7 +208,7 @@ def _encode(ids: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
     return vocabulary, positions_in(vocabulary, ids).to_numpy()
 
 
-def _starts(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+def starts_of(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Return where a new value begins in a sorted array."""
     new = np.empty(len(keys), dtype=bool)
     new[:1] = True
@@ -205,7 +224,7 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return single
 
 
-def _filter(cells: Cells, recipe: Recipe, losses: _Losses) -> Cells:
+def keep(cells: Cells, recipe: Recipe, losses: Losses) -> Cells:
     """Apply the filters on counts, in the order that is documented."""
     cells = _step(losses, "weights of zero", cells, cells.where(cells.values > 0))
     if recipe.min_item_count > 1:
@@ -219,14 +238,23 @@ def _filter(cells: Cells, recipe: Recipe, losses: _Losses) -> Cells:
     return cells
 
 
-def _step(losses: _Losses, name: str, before: Cells, after: Cells) -> Cells:
+def _step(losses: Losses, name: str, before: Cells, after: Cells) -> Cells:
     losses.record(name, len(before), len(after), "interactions")
     return after
 
 
-def _frequent(codes: NDArray[np.int64], minimum: int) -> NDArray[np.bool_]:
+def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
+    """Return how often each of the codes 0 to n-1 occurs."""
+    counts = np.zeros(n, dtype=np.int64)
+    for start in range(0, len(codes), _COUNTED):
+        counts += np.bincount(codes[start : start + _COUNTED], minlength=n)
+    return counts
+
+
+def _frequent(codes: NDArray[np.integer[Any]], minimum: int) -> NDArray[np.bool_]:
     """Tell which cells belong to a user (or item) that has enough of them."""
-    return np.asarray(np.bincount(codes)[codes] >= minimum)
+    enough = count(codes, int(codes.max(initial=-1)) + 1) >= minimum
+    return np.asarray(enough[codes])
 
 
 def _core(cells: Cells, k: int) -> Cells:
@@ -239,7 +267,7 @@ def _core(cells: Cells, k: int) -> Cells:
             return cells
 
 
-def _number(cells: Cells, users: pl.Series, items: pl.Series) -> Assembled:
+def number(cells: Cells, users: pl.Series, items: pl.Series) -> Assembled:
     """Return the matrix of the users and items that still have cells."""
     user_ids, user_codes = _compact(cells.users, users)
     item_ids, item_codes = _compact(cells.items, items)
@@ -247,7 +275,9 @@ def _number(cells: Cells, users: pl.Series, items: pl.Series) -> Assembled:
     return Assembled(to_matrix(compact, (len(user_ids), len(item_ids))), user_ids, item_ids, cells.times)
 
 
-def _compact(codes: NDArray[np.int64], vocabulary: pl.Series) -> tuple[Ids, NDArray[np.int64]]:
-    used = np.bincount(codes, minlength=len(vocabulary)) > 0
-    renumbered = np.cumsum(used) - 1
+def _compact(codes: NDArray[Any], vocabulary: pl.Series) -> tuple[Ids, NDArray[Any]]:
+    used = count(codes, len(vocabulary)) > 0
+    if used.all():
+        return Ids(vocabulary.to_numpy()), codes
+    renumbered = (np.cumsum(used) - 1).astype(codes.dtype)
     return Ids(vocabulary.to_numpy()[used]), renumbered[codes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from uuid import UUID
 
 import numpy as np
@@ -15,15 +15,29 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_MILLION = 1e6
 _ISO_FORMS = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f%z")
+
+
+# What the integers of times mean: whole numbers as they were, numbers times a million, or microseconds since 1970.
+Scale = Literal["whole", "fraction", "calendar"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times as integers, and what they mean."""
+
+    values: NDArray[np.int64]
+    scale: Scale
 
 
 @dataclass(frozen=True)
 class Column:
-    """The place of a column, for messages."""
+    """The place of a column, for messages; `before` counts the rows of the table that went before these values."""
 
     source: str
     name: str
+    before: int = 0
 
     def fail(self, problem: str) -> NoReturn:
         """Raise for the column as a whole."""
@@ -34,7 +48,7 @@ class Column:
         if not bad.any():
             return
         first = bad.arg_max() or 0
-        row = first + 1 if rows is None else rows[first]
+        row = self.before + first + 1 if rows is None else rows[first]
         count = int(bad.sum())
         others = f" (and {count - 1:,} more)" if count > 1 else ""
         self.fail(f"has {_shown(values[first])} in row {row:,}{others}: {problem}")
@@ -90,8 +104,8 @@ def as_numbers(values: pl.Series, column: Column, rows: pl.Series) -> pl.Series:
     return numbers
 
 
-def as_times(values: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
-    """Return a column of times as int64 without gaps; `rows` are the row numbers to name in an error.
+def as_times(values: pl.Series, column: Column, rows: pl.Series) -> Times:
+    """Return a column of times without gaps; `rows` are the row numbers to name in an error.
 
     Whole numbers stay what they are. If one of them has a fraction, all are multiplied by a million, which
     makes microseconds of seconds and keeps the order. Dates and times, also as ISO text, become microseconds
@@ -110,21 +124,27 @@ def as_times(values: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.i
     return _times_from_numbers(values, column, rows)
 
 
-def _times_from_numbers(values: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
+def _times_from_numbers(values: pl.Series, column: Column, rows: pl.Series) -> Times:
     import polars as pl
 
+    whole = True
     if values.dtype.is_integer():
         integers = values.cast(pl.Int64, strict=False)
     else:
         floats = values.cast(pl.Float64)
         column.refuse(floats.is_nan(), floats, "drop the row, fill it, or leave timestamp away", rows=rows)
         whole = bool((floats.floor() == floats).all())
-        integers = (floats if whole else (floats * 1e6).round()).cast(pl.Int64, strict=False)
+        integers = (floats if whole else (floats * _MILLION).round()).cast(pl.Int64, strict=False)
     column.refuse(integers.is_null(), values, "a time must fit into 64 bits; correct the row", rows=rows)
-    return integers.to_numpy()
+    return Times(integers.to_numpy(), "whole" if whole else "fraction")
 
 
-def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> NDArray[np.int64]:
+def whole_as_fractions(times: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return whole times as they would have been if one among them had a fraction."""
+    return np.rint(times.astype(np.float64) * _MILLION).astype(np.int64)
+
+
+def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> Times:
     import polars as pl
 
     texts = texts.str.strip_chars()
@@ -145,10 +165,10 @@ def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> NDArr
     return _microseconds(found)
 
 
-def _microseconds(values: pl.Series) -> NDArray[np.int64]:
+def _microseconds(values: pl.Series) -> Times:
     import polars as pl
 
-    return values.cast(pl.Datetime("us")).to_physical().to_numpy()
+    return Times(values.cast(pl.Datetime("us")).to_physical().to_numpy(), "calendar")
 
 
 def _as_integers(values: pl.Series) -> pl.Series:
@@ -160,11 +180,17 @@ def _as_integers(values: pl.Series) -> pl.Series:
 
 
 def _canonical_integers(strings: pl.Series) -> pl.Series:
+    integers, canonical = read_integers(strings)
+    return integers if canonical.all() else strings
+
+
+def read_integers(strings: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return strings as Int64, and which of them are written the way an integer is."""
     import polars as pl
 
     integers = strings.cast(pl.Int64, strict=False)
     # eq_missing, because == has no answer for what could not be cast.
-    return integers if integers.cast(pl.String).eq_missing(strings).all() else strings
+    return integers, integers.cast(pl.String).eq_missing(strings)
 
 
 def _from_numbers(values: pl.Series, column: Column) -> pl.Series:
@@ -199,7 +225,7 @@ def _from_objects(values: pl.Series, column: Column) -> pl.Series:
     if any(strange):
         position = strange.index(True)
         column.fail(
-            f"has an object of the type {type(listed[position]).__name__} in row {position + 1:,}: "
+            f"has an object of the type {type(listed[position]).__name__} in row {column.before + position + 1:,}: "
             "cast it to integers or strings"
         )
     return pl.Series(values.name, [None if value is None else str(value) for value in listed], dtype=pl.String)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -25,27 +26,45 @@ Roles = Mapping[str, str]
 _TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
 _COMPRESSED = {".gz", ".zst"}
+# Rows at a time: some tens of megabytes, and long enough that the work per batch does not count.
+BATCH_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
 class Table:
     """A table of which only the column names are known as yet.
 
-    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean.
+    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean. A file can
+    also be had in batches, in the order of its rows, by `stream`.
     """
 
     source: str
     columns: list[str]
     text: bool
     fetch: Callable[[list[str]], pl.DataFrame]
+    stream: Callable[[list[str]], Iterator[pl.DataFrame]] | None = None
+    estimate: Callable[[], int] | None = None
 
     def load(self, roles: Roles, *, keywords: bool = True) -> pl.DataFrame:
         """Return some columns, named by their roles; `keywords` tells that the caller can name others."""
+        self.check(roles, keywords=keywords)
+        return _by_role(self.fetch(_distinct(roles)), roles)
+
+    def batches(self, roles: Roles) -> Iterator[pl.DataFrame]:
+        """Return some columns like `load`, some rows at a time; the memory does not grow with the table."""
+        self.check(roles)
+        stream = self.stream or (lambda columns: iter([self.fetch(columns)]))
+        return (_by_role(rows, roles) for rows in stream(_distinct(roles)))
+
+    def estimate_rows(self) -> int:
+        """Return about how many rows there are, 0 if that cannot be told without reading them."""
+        return 0 if self.estimate is None else self.estimate()
+
+    def check(self, roles: Roles, *, keywords: bool = True) -> None:
+        """Raise if a column is missing."""
         for role, column in roles.items():
             if column not in self.columns:
                 raise DataError(self._missing(role, column, keywords))
-        found = self.fetch(list(dict.fromkeys(roles.values())))
-        return found.select(found[column].alias(role) for role, column in roles.items())
 
     def _missing(self, role: str, column: str, keywords: bool) -> str:
         lowered = {name.lower(): name for name in self.columns}
@@ -54,6 +73,19 @@ class Table:
         way_out = f"set {role}={meant}" if keywords else f"rename {meant} to {column!r}"
         there = ", ".join(map(repr, self.columns)) or "none"
         return f"{self.source} has no column {column!r}, its columns are {there}: {way_out}"
+
+
+def _distinct(roles: Roles) -> list[str]:
+    return list(dict.fromkeys(roles.values()))
+
+
+def _by_role(rows: pl.DataFrame, roles: Roles) -> pl.DataFrame:
+    return rows.select(rows[column].alias(role) for role, column in roles.items())
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Tell whether the name of a file says that it is a table."""
+    return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
 
 def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Table:
@@ -113,19 +145,39 @@ def _extension(file: Path) -> str:
 def _open_parquet(file: Path) -> Table:
     import polars as pl
 
-    try:
-        table = pl.scan_parquet(file, glob=False)
-        columns = table.collect_schema().names()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
-    return Table(str(file), columns, False, partial(_fetch_parquet, file))
+    with _parquet_errors(file):
+        columns = pl.scan_parquet(file, glob=False).collect_schema().names()
+    fetch, stream = partial(_fetch_parquet, file), partial(_stream_parquet, file)
+    return Table(str(file), columns, False, fetch, stream, partial(_count_parquet, file))
 
 
 def _fetch_parquet(file: Path, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    try:
+    with _parquet_errors(file):
         return pl.scan_parquet(file, glob=False).select(columns).collect()
+
+
+def _stream_parquet(file: Path, columns: list[str]) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    with _parquet_errors(file):
+        yield from pl.scan_parquet(file, glob=False).select(columns).collect_batches(chunk_size=BATCH_ROWS)
+
+
+def _count_parquet(file: Path) -> int:
+    import polars as pl
+
+    with _parquet_errors(file):
+        return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+
+
+@contextmanager
+def _parquet_errors(file: Path) -> Iterator[None]:
+    import polars as pl
+
+    try:
+        yield
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
 
@@ -136,47 +188,80 @@ def _open_text(file: Path, separator: str | None) -> Table:
     if separator is not None and len(separator.encode()) != 1:
         raise DataError(f"separator must be one ASCII character, got {separator!r}")
     try:
-        lines = _lines(file, n_rows=1)
+        first = next(_lines(file, n_rows=1), None)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{file} cannot be read as a text table: {_first_line(error)}") from error
-    if not lines:
+    if first is None:
         raise DataError(f"{file} is empty: it needs a header line and rows")
     # Of the usual separators, the one that the header has most of.
-    separator = separator or max(",\t;|", key=lines[0].count)
-    header = next(csv.reader(lines, delimiter=separator))
-    return Table(str(file), header, True, partial(_fetch_text, file, separator, len(header)))
+    separator = separator or max(",\t;|", key=first.count)
+    header = next(csv.reader([first], delimiter=separator))
+    form = file, separator, len(header)
+    fetch, stream = partial(_fetch_text, *form), partial(_stream_text, *form)
+    return Table(str(file), header, True, fetch, stream, partial(_estimate_text, file))
 
 
 def _fetch_text(file: Path, separator: str, width: int, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    try:
+    with _text_errors(file, separator, width):
         # Everything as text: an ISBN must keep its leading zero, and a bad number its row.
         table = pl.read_csv(file, columns=columns, separator=separator, infer_schema=False, glob=False)
+    return _without_blank_end(table, file)
+
+
+def _stream_text(file: Path, separator: str, width: int, columns: list[str]) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    waiting: pl.DataFrame | None = None  # what may be the end does not go out before it is cut
+    with _text_errors(file, separator, width):
+        table = pl.scan_csv(file, separator=separator, infer_schema=False, glob=False).select(columns)
+        for rows in table.collect_batches(chunk_size=BATCH_ROWS):
+            if waiting is not None and not _ends_blank(waiting):
+                yield waiting
+                waiting = None
+            waiting = rows if waiting is None else waiting.vstack(rows)
+    if waiting is not None:
+        yield _without_blank_end(waiting, file)
+
+
+def _estimate_text(file: Path) -> int:
+    lengths = [len(line.encode()) + 1 for line in _lines(file, n_rows=1_001)]
+    size = file.stat().st_size * (4 if file.suffix.lower() in _COMPRESSED else 1)
+    return size * len(lengths) // sum(lengths)
+
+
+@contextmanager
+def _text_errors(file: Path, separator: str, width: int) -> Iterator[None]:
+    import polars as pl
+
+    try:
+        yield
     except (pl.exceptions.PolarsError, OSError) as error:
         broken = _broken_row(file, separator, width) or _first_line(error)
         raise DataError(f"{file} cannot be read as a text table: {broken}") from error
-    return _without_blank_end(table, file)
 
 
 def _without_blank_end(table: pl.DataFrame, file: Path) -> pl.DataFrame:
     """Drop the rows that polars makes of blank lines at the end of a file."""
-    if any(value is not None for row in table.tail(1).rows() for value in row):
+    if not _ends_blank(table):
         return table
     blank = 0
-    for line in reversed(_lines(file)):
-        if line.strip():
-            break
-        blank += 1
+    for line in _lines(file):
+        blank = 0 if line.strip() else blank + 1
     return table.head(max(table.height - blank, 0))
 
 
-def _lines(file: Path, n_rows: int | None = None) -> list[str]:
+def _ends_blank(table: pl.DataFrame) -> bool:
+    return all(value is None for row in table.tail(1).rows() for value in row)
+
+
+def _lines(file: Path, n_rows: int | None = None) -> Iterator[str]:
     """Return the lines of a text file, through polars because it knows the compressions."""
     import polars as pl
 
     try:
-        table = pl.read_csv(
+        table = pl.scan_csv(
             file,
             has_header=False,
             n_rows=n_rows,
@@ -186,9 +271,10 @@ def _lines(file: Path, n_rows: int | None = None) -> list[str]:
             encoding="utf8-lossy",
             glob=False,
         )
+        for rows in table.collect_batches(chunk_size=BATCH_ROWS):
+            yield from (line or "" for line in rows.to_series())
     except pl.exceptions.NoDataError:
-        return []
-    return [line or "" for line in table.to_series()]
+        return
 
 
 def _broken_row(file: Path, separator: str, width: int) -> str | None:
@@ -197,11 +283,10 @@ def _broken_row(file: Path, separator: str, width: int) -> str | None:
 
     row = -1
     try:
-        lines = _lines(file)
-        for number, line in enumerate(lines):
+        for number, line in enumerate(_lines(file)):
             if "\ufffd" in line:
                 return f"row {number:,} is not UTF-8: {line[:80]!r}. Convert the file"
-        for fields in csv.reader(lines, delimiter=separator, strict=True):
+        for fields in csv.reader(_lines(file), delimiter=separator, strict=True):
             row += 1
             if len(fields) > width:
                 text = separator.join(fields)[:80]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from relae.data._assemble import Recipe, assemble, merge, to_matrix
+from relae.data._assemble import Assembled, Recipe, assemble, merge, to_matrix
 from relae.data._lists import Lists, read_lists
 from relae.data._matrix import canonical_matrix
-from relae.data._tables import Table, open_file, open_frame
+from relae.data._scan import scan
+from relae.data._tables import open_file, open_frame
 from relae.data._titles import aligned_titles, find_titles
 from relae.data.ids import Ids
 from relae.errors import DataError
@@ -163,7 +164,7 @@ class Interactions:
             If a column is missing or has values that cannot be used, or if nothing is left.
         """
         recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
-        return cls._assembled(open_frame(frame, "the table"), recipe, titles)
+        return cls._titled(assemble(open_frame(frame, "the table"), recipe), recipe, titles)
 
     @classmethod
     def read(
@@ -200,7 +201,60 @@ class Interactions:
             If the file cannot be read, or as in `from_frame`; with the file, column, row and value.
         """
         recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
-        return cls._assembled(open_file(path, separator), recipe, titles)
+        return cls._titled(assemble(open_file(path, separator), recipe), recipe, titles)
+
+    @classmethod
+    def scan(
+        cls,
+        paths: FilePath | Iterable[FilePath],
+        *,
+        user: str = "user",
+        item: str = "item",
+        weight: str | None = None,
+        rating: str | None = None,
+        min_rating: float | None = None,
+        min_user_count: int = 0,
+        min_item_count: int = 0,
+        k_core: int = 0,
+        timestamp: str | None = None,
+        titles: Any = None,
+        separator: str | None = None,
+        scratch: FilePath | None = None,
+        progress: Callable[[str, float], None] | None = None,
+    ) -> Interactions:
+        """Return the interactions in files that may be larger than memory, as if they were one table.
+
+        The result is that of `read` for the rows of all files together, whatever their order. The rows are read
+        in batches, once, and kept as codes in a scratch folder. The peak of memory grows with the result, not with
+        the files: about four times its size, and the ids.
+
+        A column of ids has one type in all files: integers, or strings. What a text file has counts as integers
+        if all text files together have nothing else, and no file has strings. A column that is of numbers in one
+        file and of strings in another is an error, because it cannot be told whether 7 and "7" are the same.
+
+        The parameters that are not listed are those of `read` and `from_frame`.
+
+        Parameters
+        ----------
+        paths
+            A Parquet, CSV or TSV file (text also as .gz, .zst), a folder, or a pattern such as
+            "events/2024-*.parquet" ("**" for any folders between); or a list of these. Of a folder all tables
+            count, also of folders in it, except names that begin with "." or "_". A file that is named twice is
+            read once. Files may differ in their format, and in the columns that are not used.
+        scratch
+            A folder with room for 8 bytes per row, and 8 more each for weights and times; the system's folder for
+            temporary files if not given. What is written there is deleted at the end.
+        progress
+            Called now and then with a stage, "read" and then "merge", and the fraction of it that is done; in
+            text files an estimate.
+
+        Raises
+        ------
+        DataError
+            If there are no files, if a column has different types, if the scratch folder is full, or as in `read`.
+        """
+        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
+        return cls._titled(scan(paths, recipe, separator, scratch, progress), recipe, titles)
 
     @classmethod
     def read_lists(cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None) -> Interactions:
@@ -230,8 +284,7 @@ class Interactions:
         return cls(to_matrix(merge(lists.users, lists.items, None, n_items), (n_users, n_items)))
 
     @classmethod
-    def _assembled(cls, table: Table, recipe: Recipe, titles: Any) -> Interactions:
-        found = assemble(table, recipe)
+    def _titled(cls, found: Assembled, recipe: Recipe, titles: Any) -> Interactions:
         aligned = None if titles is None else find_titles(titles, found.items, recipe.item)
         return cls(found.matrix, found.users, found.items, aligned, found.times)
 

@@ -1,0 +1,244 @@
+"""Interactions from files that are larger than memory.
+
+Rows are read in batches, and their ids replaced by codes. Their codes go to buckets on disk, all rows of a user to
+the same one. A bucket at a time is merged to cells, which are put together at the end. What stays in memory is the
+ids, one batch, one bucket, and the cells.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.data._assemble import Assembled, Cells, Events, Losses, Recipe, count, keep, merge, number, parse, starts_of
+from relae.data._columns import Scale, whole_as_fractions
+from relae.data._numbering import Codes, Numbering, Ranking
+from relae.data._tables import Table, existing_file, is_table, open_file
+from relae.errors import DataError
+
+FilePath = str | os.PathLike[str]
+Report = Callable[[str, float], None]
+
+_BUCKET_ROWS = 2_000_000
+_MOST_BUCKETS = 1024
+
+
+def scan(
+    paths: FilePath | Iterable[FilePath],
+    recipe: Recipe,
+    separator: str | None = None,
+    scratch: FilePath | None = None,
+    progress: Report | None = None,
+) -> Assembled:
+    """Return the matrix of the rows of some files, as if they were one table."""
+    report = progress or (lambda stage, fraction: None)
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    tables = [open_file(file, separator) for file in find_tables(given)]
+    for table in tables:  # all of them before the first is read, which may take long
+        table.check(recipe.roles)
+    others = ", …" if len(given) > 1 else ""
+    source = tables[0].source if len(tables) == 1 else f"{given[0]}{others} ({len(tables):,} files)"
+    expected_rows = sum(table.estimate_rows() for table in tables)
+    with _scratch_folder(scratch) as folder:
+        buckets = _Buckets(Path(folder), recipe, expected_rows)
+        users, items = Numbering(recipe.user), Numbering(recipe.item)
+        losses = _distribute(tables, recipe, users, items, buckets, source, report)
+        ranked = users.finish(), items.finish()
+        parts = _merge_all(buckets, *ranked, report)
+    # Without a name of their own, so that the cells are gone when a filter has made fewer of them.
+    found = number(keep(_interleave(parts, len(ranked[0])), recipe, losses), ranked[0].ids, ranked[1].ids)
+    report("merge", 1.0)
+    return found
+
+
+def find_tables(paths: list[FilePath]) -> list[Path]:
+    """Return the files that are meant by paths, folders and patterns; each once."""
+    if not paths:
+        raise DataError("there are no files to scan: give a path, a folder, a pattern or a list of them")
+    files: dict[Path, Path] = {}
+    for path in paths:
+        for file in _expand(Path(path)):
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def _expand(path: Path) -> list[Path]:
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file() and is_table(file))
+        # Such as _SUCCESS and .part-0.parquet.crc: what writers of folders leave beside the tables.
+        files = [file for file in files if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+        if not files:
+            raise DataError(f"{path} has no files that end in .parquet, .csv or .tsv (also .gz, .zst)")
+        return files
+    if glob.has_magic(str(path)) and not path.exists():
+        names = sorted(glob.glob(str(path), recursive=True))
+        # A pattern that names no extension, such as "events/*", means the tables.
+        files = [Path(name) for name in names if os.path.isfile(name) and (path.suffix or is_table(name))]
+        if not files:
+            raise DataError(f"no file matches {path}")
+        return files
+    return [existing_file(path)]
+
+
+def _distribute(
+    tables: list[Table],
+    recipe: Recipe,
+    users: Numbering,
+    items: Numbering,
+    buckets: _Buckets,
+    source: str,
+    report: Report,
+) -> Losses:
+    """Read all rows, and put those that count into their buckets."""
+    n_rows = n_kept = 0
+    for table in tables:
+        before = 0
+        for rows in table.batches(recipe.roles):
+            found = parse(rows, recipe, table.source, text=table.text, before=before)
+            for axis, role, ids in ((users, "user", found.users), (items, "item", found.items)):
+                axis.note(table.source, rows[role].dtype, ids.dtype, text=table.text)
+            if len(found) > 0:
+                buckets.add(users.encode(found.users), items.encode(found.items), found, table.source)
+            before += rows.height
+            n_rows, n_kept = n_rows + rows.height, n_kept + len(found)
+            report("read", min(n_rows / buckets.expected_rows, 1.0))
+    if n_rows == 0:
+        raise DataError(f"{source} has no rows" if len(tables) == 1 else f"{source}: none has rows")
+    losses = Losses(source, n_rows)
+    losses.record_rated(recipe, n_kept)
+    report("read", 1.0)
+    return losses
+
+
+def _merge_all(buckets: _Buckets, users: Ranking, items: Ranking, report: Report) -> list[Cells]:
+    """Return the cells of each bucket."""
+    merged = []
+    for bucket in range(buckets.count):
+        merged.append(_merge_bucket(buckets, bucket, users, items))
+        report("merge", (bucket + 1) / (buckets.count + 1))
+    return merged
+
+
+def _merge_bucket(buckets: _Buckets, bucket: int, users: Ranking, items: Ranking) -> Cells:
+    rows = buckets.take(bucket)
+    fields = rows.dtype.names or ()
+    weights = rows["weight"] if "weight" in fields else None
+    times = rows["time"] if "time" in fields else None
+    ranks = users.ranks(rows["user"]).astype(np.int64), items.ranks(rows["item"]).astype(np.int64)
+    cells = merge(*ranks, weights, len(items), times)
+    return Cells(cells.users.astype(np.int32), cells.items.astype(np.int32), cells.values, cells.times)
+
+
+def _interleave(parts: list[Cells], n_users: int) -> Cells:
+    """Return the cells of several parts, each sorted, of which no two share a user; empties the list."""
+    counts = sum(count(part.users, n_users) for part in parts)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    n_cells = int(offsets[-1])
+    has_times = parts[0].times is not None
+    whole = Cells(
+        np.repeat(np.arange(n_users, dtype=np.int32), counts),
+        np.empty(n_cells, dtype=np.int32),
+        np.empty(n_cells, dtype=np.float32),
+        np.empty(n_cells, dtype=np.int64) if has_times else None,
+    )
+    while parts:
+        part = parts.pop()
+        starts = starts_of(part.users)
+        lengths = np.diff(starts, append=len(part))
+        # The cells of a user stay together: all of them move by the same distance.
+        places = np.arange(len(part)) + np.repeat(offsets[part.users[starts]] - starts, lengths)
+        whole.items[places] = part.items
+        whole.values[places] = part.values
+        if whole.times is not None and part.times is not None:
+            whole.times[places] = part.times
+    return whole
+
+
+class _Buckets:
+    """Rows of codes and numbers in files of a folder: all rows of a user in one bucket."""
+
+    def __init__(self, folder: Path, recipe: Recipe, expected_rows: int) -> None:
+        self._folder = folder
+        self.expected_rows = max(expected_rows, 1)
+        self._bits = (min(self.expected_rows // _BUCKET_ROWS, _MOST_BUCKETS - 1)).bit_length()
+        fields: list[tuple[str, type]] = [("user", np.int32), ("item", np.int32)]
+        fields += [("weight", np.float64)] if recipe.weight is not None else []
+        fields += [("time", np.int64)] if recipe.timestamp is not None else []
+        self._row = np.dtype(fields)
+        self._timestamp = recipe.timestamp
+        self._scales: dict[Scale, str] = {}  # to the first source that has it
+
+    @property
+    def count(self) -> int:
+        """The number of buckets."""
+        return 1 << self._bits
+
+    def add(self, users: Codes, items: Codes, events: Events, source: str) -> None:
+        """Append the rows of a batch, each to the bucket of its user."""
+        rows = np.empty(len(users), dtype=self._row)
+        rows["user"], rows["item"] = users, items
+        if events.weights is not None:
+            rows["weight"] = events.weights
+        scale: Scale = "whole"
+        if events.times is not None:
+            rows["time"], scale = events.times.values, events.times.scale
+        self._note_scale(scale, source)
+        # Multiplied, so that ids with a pattern, such as multiples of a thousand, spread like others.
+        mixed = users.astype(np.uint32) * np.uint32(0x9E3779B1)
+        buckets = (mixed.astype(np.uint64) >> np.uint64(32 - self._bits)).astype(np.uint16)
+        rows = rows[np.argsort(buckets, kind="stable")]
+        ends = np.cumsum(np.bincount(buckets, minlength=self.count))
+        starts = np.append(0, ends[:-1])
+        with _scratch_errors(self._folder.parent):
+            for bucket, (start, end) in enumerate(zip(starts, ends, strict=True)):
+                with open(self._file(bucket, scale), "ab") as file:
+                    rows[start:end].tofile(file)
+
+    def take(self, bucket: int) -> NDArray[Any]:
+        """Return the rows of a bucket, and delete them from the disk."""
+        found = [np.empty(0, dtype=self._row)]
+        for scale in self._scales:
+            file = self._file(bucket, scale)
+            rows = np.fromfile(file, dtype=self._row)
+            if scale == "whole" and "fraction" in self._scales:
+                rows["time"] = whole_as_fractions(rows["time"])
+            found.append(rows)
+            file.unlink()
+        return np.concatenate(found)
+
+    def _note_scale(self, scale: Scale, source: str) -> None:
+        self._scales.setdefault(scale, source)
+        if "calendar" in self._scales and len(self._scales) > 1:
+            [other] = [first for name, first in self._scales.items() if name != "calendar"]
+            raise DataError(
+                f"column {self._timestamp!r} has numbers in {other} and dates in {self._scales['calendar']}: "
+                "give times of one type in all files"
+            )
+
+    def _file(self, bucket: int, scale: Scale) -> Path:
+        return self._folder / f"{bucket}-{scale}"
+
+
+def _scratch_folder(parent: FilePath | None) -> tempfile.TemporaryDirectory[str]:
+    where = Path(tempfile.gettempdir() if parent is None else parent)
+    with _scratch_errors(where):
+        return tempfile.TemporaryDirectory(prefix="relae-scan-", dir=where)
+
+
+@contextmanager
+def _scratch_errors(where: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{where} cannot hold the scratch files, 8 to 24 bytes per row ({error.strerror or error}): "
+            "set scratch= to a folder with room"
+        ) from error
