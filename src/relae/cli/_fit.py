@@ -13,10 +13,13 @@ from rich.markup import escape
 
 from relae import store
 from relae.cli._choice import chosen_model, read_run, source_of
+from relae.cli._cluster import connected, partitions
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
+from relae.distributed import Partitions
+from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.solvers import gigabytes, plan
@@ -33,6 +36,7 @@ def fit(
     histories: bool,
     solver: str,
     dtype: str,
+    scheduler: str | None,
     as_json: bool,
 ) -> None:
     """Fit to all of the data, save, and show what was made."""
@@ -42,30 +46,42 @@ def fit(
     model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
     store.check_place(out)
     console = errors()
-    with console.status(f"reading {source}"):
-        title, data = read(source, chosen)
-    if form in ("auto", "primal") and isinstance(model, LinearAutoencoder) and _is_exact(model, data):
-        store.check_place(out, data.n_items**2 * np.dtype(dtype).itemsize)
-    with progress_bar(console) as progress:
-        model.fit(data, progress=progress)
-        fitted = time.perf_counter()
-        store.save(
-            model,
-            out,
-            form=form if isinstance(model, LinearAutoencoder) else "fitted",
-            histories=data if histories else None,
-            title=title,
-            progress=progress,
-        )
+    if scheduler is not None and not isinstance(model, LinearAutoencoder):
+        raise DataError(f"a cluster fits linear autoencoders, and not {type(model).__name__}: leave --scheduler out")
+    with connected(scheduler) as client:
+        data: Interactions | Partitions
+        with console.status(f"reading {source}"):
+            if client is not None and any(mark in source for mark in "*?["):
+                title, data = source, partitions(source, chosen, client)
+            else:
+                title, data = read(source, chosen)
+        known = data if isinstance(data, Interactions) else None
+        if known is not None and client is None and form in ("auto", "primal") and _is_exact(model, known):
+            store.check_place(out, known.n_items**2 * np.dtype(dtype).itemsize)
+        with progress_bar(console) as progress:
+            options = {} if client is None else {"client": client}
+            model.fit(data, progress=progress, **options)
+            fitted = time.perf_counter()
+            store.save(
+                model,
+                out,
+                form=form if isinstance(model, LinearAutoencoder) else "fitted",
+                histories=known if histories else None,
+                title=title,
+                progress=progress,
+            )
     saved = store.open_model(out)
     seconds = {"fit": fitted - started, "save": time.perf_counter() - fitted}
     if as_json:
-        print_json({**_summary(saved), "statistics": asdict(data.statistics()), "seconds": seconds})
+        statistics = {} if known is None else {"statistics": asdict(known.statistics())}
+        print_json({**_summary(saved), **statistics, "seconds": seconds})
         return
     _show(output(), saved, model, title, seconds, run)
 
 
-def _is_exact(model: LinearAutoencoder, data: Interactions) -> bool:
+def _is_exact(model: HistoryRecommender, data: Interactions) -> bool:
+    if not isinstance(model, LinearAutoencoder):
+        return False
     sizes = (data.n_users, data.n_items, data.n_interactions)
     return plan(*sizes, solver=model.solver, dtype=model.dtype, neighbours=model.neighbours).exact
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae.data import Interactions
+from relae.distributed import Partitions
+from relae.distributed import solve as solve_on_cluster
 from relae.errors import ApproximationWarning, DataError
 from relae.linalg import Arrays, Blocks, Csr, Dense, Vector
 from relae.models._refresh import compact, update
@@ -45,8 +47,13 @@ def suggested_l2(x: Csr) -> float:
     The best λ is flat over a factor of two, and grows with the square root of the counts: this one lies within a
     factor of about two of the authors' tuned λ on most of their data sets. Tuning does better.
     """
-    users_per_item = x.nnz / int(np.count_nonzero(np.bincount(x.indices)))
-    return float(20.0 * np.sqrt(users_per_item) * np.mean(x.data.astype(np.float64) ** 2))
+    return _rule_of_thumb(np.bincount(x.indices), float(np.sum(x.data.astype(np.float64) ** 2)))
+
+
+def _rule_of_thumb(item_counts: NDArray[np.int64], squares: float) -> float:
+    interactions = int(item_counts.sum())
+    users_per_item = interactions / int(np.count_nonzero(item_counts))
+    return float(20.0 * np.sqrt(users_per_item) * squares / interactions)
 
 
 class LinearAutoencoder(HistoryRecommender):
@@ -85,28 +92,45 @@ class LinearAutoencoder(HistoryRecommender):
     dropout: float
     xi: float
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(
+        self, data: Interactions | Partitions | Any, *, progress: Progress | None = None, client: Any = None
+    ) -> Self:
         """Fit to interactions; an earlier fit is kept until this one is done.
 
         Parameters
         ----------
         data
-            Interactions, or a sparse matrix (users × items) with values that are finite and not negative.
+            Interactions, or a sparse matrix (users × items) with values that are finite and not negative; with a client
+            also `relae.distributed.Partitions`.
         progress
             Called with the name of a stage and the fraction of it that is done.
+        client
+            A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
         algebra.check_xi(self.xi)
-        interactions = self._interactions(data)
-        x = interactions.matrix
-        gram_diagonal = _gram_diagonal(x)
-        l2 = suggested_l2(x) if self.l2 is None else self.l2
+        given = data if isinstance(data, Partitions) else self._interactions(data)
+        x = given if isinstance(given, Partitions) else given.matrix
+        if isinstance(given, Partitions):
+            counts, gram_diagonal = given.item_counts, given.squares
+        else:
+            counts, gram_diagonal = np.bincount(given.matrix.indices), _gram_diagonal(given.matrix)
+        l2 = _rule_of_thumb(counts, float(gram_diagonal.sum())) if self.l2 is None else self.l2
         penalty = algebra.penalty(gram_diagonal, l2, self.dropout)
-        solution = solve(x, penalty, **self._how(), progress=progress)
+        if client is not None:
+            solution = solve_on_cluster(x, penalty, client=client, **self._how(), progress=progress)
+        elif isinstance(x, Partitions):
+            raise DataError("partitions are fitted by a cluster: give fit the client of one")
+        else:
+            solution = solve(x, penalty, **self._how(), progress=progress)
         if self.solver == "auto" and not solution.plan.exact:
             _warn_of_local(solution.plan)
         self.inverse_, self.plan_, self.residual_ = solution.inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, solution.inverse.diagonal(), float(l2)
-        self._remember(interactions)
+        if isinstance(given, Partitions):
+            self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
+            self.n_users_ = given.shape[0]
+        else:
+            self._remember(given)
         return self
 
     # --- what is read from the inverse -------------------------------------------------------------------------

@@ -100,6 +100,14 @@ def fit(
     ] = True,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Of a Dask cluster, such as tcp://10.0.0.5:8786: its workers fit. DATA may then be a pattern of "
+            "Parquet files with each user in one of them, which only the workers read.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fit a model to all of DATA, check it, and save it as a folder to serve from.
@@ -118,6 +126,7 @@ def fit(
         histories=histories,
         solver=solver,
         dtype=dtype,
+        scheduler=scheduler,
         as_json=as_json,
     )
 

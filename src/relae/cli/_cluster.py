@@ -1,0 +1,44 @@
+"""A Dask cluster from the command line."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from relae.cli._data import Columns
+from relae.distributed import Partitions
+from relae.errors import DataError, RelaeError
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[Any]:
+    """Give a client of the scheduler at an address, None without one."""
+    if address is None:
+        yield None
+        return
+    try:
+        import distributed
+    except ImportError as error:
+        raise RelaeError(f"{error.name} is not installed: pip install 'relae[dask]'") from error
+    try:
+        kind: Any = distributed.Client
+        client = kind(address, timeout=10)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise DataError(f"there is no Dask scheduler at {address}: {error or 'no answer within 10 s'}") from error
+    with client:
+        yield client
+
+
+def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
+    """Return the Parquet files that a pattern names, as the workers see them."""
+    for name in ("timestamp", "titles", "min_user_count", "min_item_count"):
+        if getattr(columns, name):
+            raise DataError(f"--{name.replace('_', '-')} is for tables that are read here: leave it out with a pattern")
+    return Partitions.from_parquet(
+        pattern,
+        client,
+        user=columns.user,
+        item=columns.item,
+        weight=columns.weight,
+        rating=columns.rating,
+        min_rating=columns.min_rating,
+    )

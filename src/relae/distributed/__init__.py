@@ -1,0 +1,11 @@
+"""The same fits on a Dask cluster: data in files, local solves by blocks of items, the exact inverse by tiles.
+
+Nothing here imports Dask before a client is given; the extra `dask` installs it.
+"""
+
+from relae.distributed._forecast import ClusterForecast, forecast
+from relae.distributed._partitions import Partitions, split_by_user
+from relae.distributed._recommend import recommend_to_parquet
+from relae.distributed._solve import solve
+
+__all__ = ["ClusterForecast", "Partitions", "forecast", "recommend_to_parquet", "solve", "split_by_user"]

@@ -1,0 +1,99 @@
+"""Local solves, one task per block of items; every worker that takes part has the whole matrix."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from relae.distributed._blocks import own
+from relae.distributed._cluster import FAN_IN, Job, one_core
+from relae.linalg import Csr, Dense, as_csr, gram, local_columns, nearest, transpose
+from relae.solvers import LocalInverse
+from relae.solvers._local import _error
+
+_AHEAD = 4  # blocks per worker that wait at the scheduler or for the client
+
+
+def solve_blocks(
+    job: Job,
+    blocks: Sequence[Any],
+    penalty: NDArray[np.float64],
+    report: Callable[[float], None],
+    *,
+    neighbours: int,
+    nearest_by: str,
+    dtype: str,
+    at_once: int,
+    workers: int,
+    keep_square: bool,
+) -> tuple[LocalInverse, float]:
+    """P̂ as `solve_local` makes it, and the error of a few of its columns."""
+    if nearest_by not in ("cosine", "count"):
+        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+    n = len(penalty)
+    count = min(neighbours, n)
+    x = job.reduce("stack", _stack, blocks) if len(blocks) > FAN_IN else job.submit("stack", (), _stack, list(blocks))
+    by_item = job.submit("turn", (), transpose, x)
+    weights = job.submit("closeness", (), _closeness, x, nearest_by)
+    square = job.submit("gram", (), _square, by_item, x) if keep_square else None
+    shared = job.submit("penalty", (), np.asarray, penalty)
+    members, values = np.empty(n * count, np.int32), np.empty(n * count, dtype)
+    starts = np.zeros(n + 1, np.int64)
+    error = 0.0
+    waiting = deque[tuple[int, int, Any]]()
+    for start in range(0, n, at_once):
+        stop = min(start + at_once, n)
+        task = job.submit("local", (start,), _solve, start, stop, count, by_item, x, weights, shared, square)
+        waiting.append((start, stop, task))
+        while len(waiting) > (_AHEAD * workers if stop < n else 0):
+            first, last, future = waiting.popleft()
+            sizes, found, solved, worst = future.result()
+            starts[first + 1 : last + 1] = starts[first] + np.cumsum(sizes)
+            span = slice(starts[first], starts[last])
+            members[span], values[span], error = found, solved, max(error, worst)
+            report(last / n)
+    by_column = sp.csc_array((values[: starts[-1]], members[: starts[-1]], starts), shape=(n, n))
+    return LocalInverse(as_csr(by_column.tocsr(), np.dtype(dtype))), error
+
+
+def _stack(blocks: list[Csr]) -> Csr:
+    return as_csr(sp.vstack(blocks, format="csr"), blocks[0].dtype)
+
+
+def _closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
+    """What G_ij is multiplied by to compare the neighbours i of one item j : (items,)."""
+    if nearest_by == "count":
+        return np.ones(x.shape[1])
+    squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+    return np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
+
+
+def _square(by_item: Csr, x: Csr) -> Dense:
+    n = x.shape[1]
+    with one_core(kernels=True):
+        return gram(own(by_item), own(x), np.empty((n, n), x.dtype))
+
+
+def _solve(
+    start: int,
+    stop: int,
+    count: int,
+    by_item: Csr,
+    x: Csr,
+    weights: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    square: Dense | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense, float]:
+    """Return how large the supports of some items are, their members, the values on them, and the largest error."""
+    by_item, x, items = own(by_item), own(x), np.arange(start, stop)
+    if square is not None and not square.flags.writeable:
+        square = square.copy()
+    with one_core(kernels=True), np.errstate(all="ignore"):
+        members, sizes = nearest(by_item, x, weights, items, count)
+        solved = local_columns(items, members, sizes, by_item, penalty, square)
+        error = _error(items, members, sizes, solved, by_item, penalty, np.random.default_rng(start))
+    taken = np.arange(count) < sizes[:, None]
+    return sizes, members[taken], solved[taken], error

@@ -1,0 +1,129 @@
+"""Recommendations for all users, into files."""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.data import Interactions
+from relae.distributed._blocks import row_ranges
+from relae.distributed._cluster import Job, one_core
+from relae.distributed._partitions import Fingerprint, Partitions, on_columns, read_file, write_atomically
+from relae.errors import DataError
+from relae.linalg import Csr, as_csr
+
+_SENT_BYTES = 2e6  # of histories: a task of seconds
+
+
+def recommend_to_parquet(
+    client: Any,
+    model: str | os.PathLike[str],
+    histories: Any,
+    folder: str | os.PathLike[str],
+    k: int = 100,
+    *,
+    xi: float | None = None,
+    open_model: Callable[[str], Any] | None = None,
+) -> list[str]:
+    """Write the best k items of every user as Parquet files with the columns user, rank, item and score.
+
+    Parameters
+    ----------
+    model
+        A saved model's folder, which every worker can open; it is mapped, not read.
+    histories
+        Partitions, one task per file; Interactions; or a sparse matrix (users × items), whose users are row numbers
+        and whose items are the model's columns.
+    folder
+        A new or empty folder that every worker sees. Each file in it is whole.
+    xi
+        Another ξ than the model's own.
+    open_model
+        Returns the model of a folder; that of `relae.load` if not given.
+
+    Returns
+    -------
+    The paths of the files, in the order of the users.
+    """
+    place, source = Path(folder).absolute(), str(Path(model).absolute())
+    place.mkdir(parents=True, exist_ok=True)
+    if any(place.iterdir()):
+        raise DataError(f"{place} is not empty: name a new folder")
+    job, how = Job(client), (source, open_model, k, xi)
+    if isinstance(histories, Partitions):
+        tasks = [
+            job.submit("recommend", (at,), _of_file, how, path, fingerprint, histories.how, _name(place, at))
+            for at, (path, fingerprint) in enumerate(zip(histories.files, histories.fingerprints, strict=True))
+        ]
+    else:
+        given = histories if isinstance(histories, Interactions) else None
+        matrix = as_csr(histories, np.float32) if given is None else given.matrix
+        items = None if given is None else job.submit("items", (), _same, given.items)
+        tasks = [
+            job.submit("recommend", (at,), _of_rows, how, matrix[low:high], users, items, _name(place, at))
+            for at, (low, high) in enumerate(row_ranges(matrix, _SENT_BYTES))
+            for users in [np.arange(low, high) if given is None else given.users.values[low:high]]
+        ]
+    return list(client.gather(tasks))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _name(folder: Path, at: int) -> str:
+    return str(folder / f"part-{at:05d}.parquet")
+
+
+@lru_cache(maxsize=2)
+def _opened(source: str, open_model: Callable[[str], Any] | None, written: int) -> Any:
+    """Return a model, opened once in a process; `written` tells a folder from another of the same name."""
+    opener = import_module("relae.store").load if open_model is None else open_model
+    return opener(source)
+
+
+def _model(source: str, open_model: Callable[[str], Any] | None, k: int, xi: float | None) -> Any:
+    model = _opened(source, open_model, os.stat(source).st_mtime_ns)
+    return model if xi is None else model.with_xi(xi)
+
+
+def _of_file(how: Any, path: str, expected: Fingerprint, columns: dict[str, Any], target: str) -> str:
+    with one_core(kernels=True):
+        model = _model(*how)
+        data = read_file(path, expected, columns)
+        return _write(model, on_columns(data, model.items_, "float32"), data.users.values, how[2], target)
+
+
+def _of_rows(how: Any, matrix: Csr, users: NDArray[Any], items: Any, target: str) -> str:
+    with one_core(kernels=True):
+        model = _model(*how)
+        if items is not None:
+            matrix = on_columns(Interactions(matrix, items=items), model.items_, "float32")
+        return _write(model, matrix, users, how[2], target)
+
+
+def _write(model: Any, histories: Csr, users: NDArray[Any], k: int, target: str) -> str:
+    import polars as pl
+
+    columns, scores = model.recommend(histories, k)
+    kept = columns >= 0
+    ranks = np.broadcast_to(np.arange(1, k + 1, dtype=np.int32), columns.shape)
+    table = pl.DataFrame(
+        {
+            "user": pl.Series(_plain(np.repeat(users, kept.sum(axis=1)))),
+            "rank": ranks[kept],
+            "item": pl.Series(_plain(model.items_.values[columns[kept]])),
+            "score": scores[kept],
+        }
+    )
+    write_atomically(table, target)
+    return target
+
+
+def _plain(values: NDArray[Any]) -> Any:
+    return list(values) if values.dtype == object else values
