@@ -11,10 +11,9 @@ from relae import RDLAE, Interactions, store
 from relae.baselines import Popularity
 from relae.data import online_retail
 from relae.evaluation.groups import head_items
+from tests.browser import headless
 from tests.serve.running import serving
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 PATIENCE = 20  # seconds; nothing waits for so long unless it fails
 
 MARKUP = '<img src="x" onerror="document.title = \'broken into\'"><b>Bold</b> & "quoted"'
@@ -57,18 +56,9 @@ def site(folder):
 
 @pytest.fixture(scope="module")
 def chromium():
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("Chromium and its driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=DRIVER))
-    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-    yield driver
-    driver.quit()
+    with headless() as driver:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        yield driver
 
 
 # What is asked for, how much of it at a time; and answers can be held back.

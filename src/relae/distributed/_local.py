@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from relae.distributed._blocks import own
 from relae.distributed._cluster import FAN_IN, Job, one_core
 from relae.linalg import Csr, Dense, as_csr, gram, local_columns, nearest, transpose
-from relae.solvers import LocalInverse
-from relae.solvers._local import _error
+from relae.solvers import LocalInverse, check_nearest_by, closeness, local_error
 
 _AHEAD = 4  # blocks per worker that wait at the scheduler or for the client
 
@@ -31,13 +30,12 @@ def solve_blocks(
     keep_square: bool,
 ) -> tuple[LocalInverse, float]:
     """P̂ as `solve_local` makes it, and the error of a few of its columns."""
-    if nearest_by not in ("cosine", "count"):
-        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+    check_nearest_by(nearest_by)
     n = len(penalty)
     count = min(neighbours, n)
     x = job.reduce("stack", _stack, blocks) if len(blocks) > FAN_IN else job.submit("stack", (), _stack, list(blocks))
     by_item = job.submit("turn", (), transpose, x)
-    weights = job.submit("closeness", (), _closeness, x, nearest_by)
+    weights = job.submit("closeness", (), closeness, x, nearest_by)
     square = job.submit("gram", (), _square, by_item, x) if keep_square else None
     shared = job.submit("penalty", (), np.asarray, penalty)
     members, values = np.empty(n * count, np.int32), np.empty(n * count, dtype)
@@ -63,14 +61,6 @@ def _stack(blocks: list[Csr]) -> Csr:
     return as_csr(sp.vstack(blocks, format="csr"), blocks[0].dtype)
 
 
-def _closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
-    """What G_ij is multiplied by to compare the neighbours i of one item j : (items,)."""
-    if nearest_by == "count":
-        return np.ones(x.shape[1])
-    squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
-    return np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
-
-
 def _square(by_item: Csr, x: Csr) -> Dense:
     n = x.shape[1]
     with one_core(kernels=True):
@@ -94,6 +84,6 @@ def _solve(
     with one_core(kernels=True), np.errstate(all="ignore"):
         members, sizes = nearest(by_item, x, weights, items, count)
         solved = local_columns(items, members, sizes, by_item, penalty, square)
-        error = _error(items, members, sizes, solved, by_item, penalty, np.random.default_rng(start))
+        error = local_error(items, members, sizes, solved, by_item, penalty, np.random.default_rng(start))
     taken = np.arange(count) < sizes[:, None]
     return sizes, members[taken], solved[taken], error

@@ -26,6 +26,7 @@ from relae.solvers import (
     Solution,
     available_memory,
     ensure_memory,
+    failed_check,
     gigabytes,
 )
 
@@ -86,7 +87,9 @@ def solve(
         except PlanError as error:
             if not failures:
                 raise
-            raise PrecisionError(f"{_failure(failures)}; the repair in {precision} does not fit: {error}") from error
+            raise PrecisionError(
+                f"{failed_check(failures)}; the repair in {precision} does not fit: {error}"
+            ) from error
         job = Job(client)
         stage = "inverse" if not failures else f"inverse again, {chosen.solver} in {precision}"
         report = (lambda fraction: None) if progress is None else partial(progress, stage)
@@ -106,14 +109,7 @@ def solve(
             return Solution(inverse, chosen, found)
         failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {found:.1e} in {precision} ({chosen.solver})")
         del inverse  # its square goes before the next one comes
-    raise PrecisionError(_failure(failures))
-
-
-def _failure(failures: list[str]) -> str:
-    return (
-        f"the inverse failed its check: {', '.join(failures)} ({TOLERANCE:g} is allowed). "
-        "The penalty is too small for this data: raise l2"
-    )
+    raise PrecisionError(failed_check(failures))
 
 
 def _local(

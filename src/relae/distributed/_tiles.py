@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from relae.distributed._blocks import own
 from relae.distributed._cluster import FAN_IN, Job, finish, one_core
 from relae.linalg import Csr, Dense, sparse_sparse, transpose
-from relae.linalg.spd import _clear_above_diagonal, _invert_factor, inverse_workspace_bytes
+from relae.linalg.spd import clear_above_diagonal, inverse_workspace_bytes, invert_factor
 
 Tiles = dict[tuple[int, int], Any]
 Report = Callable[[float], None]
@@ -166,8 +166,8 @@ def _inverse_of_factor(tile: Dense) -> Dense:
     """W_kk = L_kk⁻¹ with L_kk L_kkᵀ = A_kk."""
     result = np.array(tile, order="C")
     with one_core(), np.errstate(all="ignore"):
-        _clear_above_diagonal(result)
-        _invert_factor(result, np.empty(inverse_workspace_bytes(len(result), 1), result.dtype), lambda flops: None)
+        clear_above_diagonal(result)
+        invert_factor(result, np.empty(inverse_workspace_bytes(len(result), 1), result.dtype), lambda flops: None)
         return np.tril(result)
 
 

@@ -63,8 +63,8 @@ def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Sq
         if progress is not None:
             progress(min(done / total, 1.0))
 
-    _clear_above_diagonal(a)
-    _invert_factor(a, work, step)
+    clear_above_diagonal(a)
+    invert_factor(a, work, step)
     _square_factor(a, work, step)
     step(total)
     return a
@@ -74,7 +74,7 @@ def _strips(n: int, size: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + size, n)) for start in range(0, n, size))
 
 
-def _invert_factor(a: Square, work: Square, step: Step) -> None:
+def invert_factor(a: Square, work: Square, step: Step) -> None:
     """Lower triangle of a ← W. Above it, `_STRIP` columns wide, are zeros before and after; beyond is workspace."""
     n = len(a)
     if n <= _LEAF:
@@ -83,10 +83,10 @@ def _invert_factor(a: Square, work: Square, step: Step) -> None:
         return
     half = (n // 2 + 63) // 64 * 64
     a11, a12, a21, a22 = a[:half, :half], a[:half, half:], a[half:, :half], a[half:, half:]
-    _invert_factor(a11, work, step)
+    invert_factor(a11, work, step)
     _multiply_left(a11, a21.T, a12, work, step)  # L₂₁ᵀ = W₁₁A₁₂
     _subtract_gram(a22, a12, work, step)  # S
-    _invert_factor(a22, work, step)
+    invert_factor(a22, work, step)
     _multiply_right(a12.T, a11, a21, work, step)  # L₂₁W₁₁
     _multiply_left(a22, a21, a21, work, step)
     np.negative(a21, out=a21)
@@ -154,7 +154,7 @@ def _square_factor(a: Square, work: Square, step: Step) -> None:
         step((stop - start) * (stop + start) * (n - start))
 
 
-def _clear_above_diagonal(a: Square) -> None:
+def clear_above_diagonal(a: Square) -> None:
     """Put zeros where products along the diagonal look: what was there, even NaN, must not meet the arithmetic."""
     for i, row in enumerate(a):
         row[i + 1 : i + 1 + _STRIP] = 0

@@ -2,7 +2,16 @@
 
 from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
-from relae.solvers._local import LocalInverse, Supports, by_closeness, local_solutions, solve_local
+from relae.solvers._local import (
+    LocalInverse,
+    Supports,
+    by_closeness,
+    check_nearest_by,
+    closeness,
+    local_error,
+    local_solutions,
+    solve_local,
+)
 from relae.solvers._plan import (
     NEIGHBOURS,
     SOLVERS,
@@ -15,7 +24,7 @@ from relae.solvers._plan import (
     plan,
 )
 from relae.solvers._primal import PrimalInverse
-from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, residual, solve
+from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, failed_check, residual, solve
 
 __all__ = [
     "FORMS",
@@ -33,9 +42,13 @@ __all__ = [
     "Supports",
     "available_memory",
     "by_closeness",
+    "check_nearest_by",
+    "closeness",
     "ensure_memory",
+    "failed_check",
     "forecast",
     "gigabytes",
+    "local_error",
     "local_solutions",
     "plan",
     "residual",

@@ -96,16 +96,24 @@ class LocalInverse:
         return np.asarray(self.columns @ vectors)
 
 
+def check_nearest_by(nearest_by: str) -> None:
+    """Raise a ValueError if neighbours cannot be chosen so."""
+    if nearest_by not in ("cosine", "count"):
+        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+
+
+def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
+    """What G_ij is multiplied by to compare the neighbours i of one item j : (items,)."""
+    check_nearest_by(nearest_by)
+    if nearest_by == "count":
+        return np.ones(x.shape[1])
+    squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+    return np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
+
+
 def by_closeness(x: Csr, neighbours: int, nearest_by: str) -> Supports:
     """Supports of the items that are nearest by "cosine" of co-occurrence, or by its "count"."""
-    by_item = transpose(x)
-    if nearest_by == "count":
-        weights = np.ones(x.shape[1])
-    elif nearest_by == "cosine":
-        squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
-        weights = np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
-    else:
-        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+    by_item, weights = transpose(x), closeness(x, nearest_by)
     return lambda items: nearest(by_item, x, weights, items, min(neighbours, x.shape[1]))
 
 
@@ -143,7 +151,7 @@ def local_solutions(
         block = items[start : start + BLOCK]
         found, sizes = supports(block)
         solved = local_columns(block, found, sizes, by_item, penalty, square)
-        error = max(error, _error(block, found, sizes, solved, by_item, penalty, rng))
+        error = max(error, local_error(block, found, sizes, solved, by_item, penalty, rng))
         taken = np.arange(found.shape[1]) < sizes[:, None]
         members.append(found[taken])
         values.append(solved[taken])
@@ -166,7 +174,7 @@ def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return whole
 
 
-def _error(
+def local_error(
     items: Items,
     members: NDArray[np.int32],
     sizes: NDArray[np.int64],

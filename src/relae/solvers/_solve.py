@@ -66,7 +66,9 @@ def solve(
         except PlanError as error:
             if not failures:
                 raise
-            raise PrecisionError(f"{_failure(failures)}; the repair in {precision} does not fit: {error}") from error
+            raise PrecisionError(
+                f"{failed_check(failures)}; the repair in {precision} does not fit: {error}"
+            ) from error
         if (chosen.solver, precision) in tried:
             continue
         tried.add((chosen.solver, precision))
@@ -82,7 +84,7 @@ def solve(
             return Solution(inverse, chosen, error_found)
         failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision} ({chosen.solver})")
         del inverse  # its square goes before the next one comes
-    raise PrecisionError(_failure(failures))
+    raise PrecisionError(failed_check(failures))
 
 
 def _attempts(solver: str, dtype: str) -> list[tuple[str, str]]:
@@ -91,7 +93,8 @@ def _attempts(solver: str, dtype: str) -> list[tuple[str, str]]:
     return [*attempts, ("primal", "float64")] if solver in ("auto", "exact") else attempts
 
 
-def _failure(failures: list[str]) -> str:
+def failed_check(failures: list[str]) -> str:
+    """Say what was tried and how it failed."""
     return (
         f"the inverse failed its check: {', '.join(failures)} ({TOLERANCE:g} is allowed). "
         "The penalty is too small for this data: raise l2"
