@@ -3,6 +3,7 @@
 from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.local import BLOCK, SQUARE_BYTES, local_columns, local_workspace_bytes, nearest
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts
+from relae.linalg.rows import RowIndex
 from relae.linalg.sparse import (
     Csr,
     Dense,
@@ -27,6 +28,7 @@ __all__ = [
     "Blocks",
     "Csr",
     "Dense",
+    "RowIndex",
     "Vector",
     "as_csr",
     "best_sums",

@@ -6,7 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from relae.linalg import Arrays, Csr, Dense, Vector
 from relae.ranking import barred_columns, check_k, rank
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
+from relae.recommender._space import Range
 from relae.recommender._state import State
 from relae.solvers import Progress, ensure_memory
 
@@ -34,7 +35,7 @@ class Recommender(Protocol):
 
 
 class HistoryRecommender(Estimator, ABC):
-    """A model that scores items for any history, of known users and of new ones alike.
+    """A model that scores items for histories, of known users and, if it `folds_in`, of new ones alike.
 
     A subclass fits itself, calls `_remember`, and says how a batch of histories is scored.
 
@@ -47,6 +48,9 @@ class HistoryRecommender(Estimator, ABC):
         Users per item in the training data.
     n_users_ : int
     """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {}  # the parameters worth tuning
+    folds_in: ClassVar[bool] = True  # whether it scores users whom it has not been fitted to
 
     items_: Ids
     titles_: NDArray[np.object_] | None

@@ -17,6 +17,7 @@ from relae.linalg import (
     Arrays,
     Csr,
     Dense,
+    RowIndex,
     as_csr,
     csr_from_parts,
     csr_parts,
@@ -43,7 +44,7 @@ class DualInverse:
         self.x = x  # (users, items)
         self.penalty = penalty  # (items,)
         self._scaled = scaled_transpose(x, penalty) if scaled is None else scaled  # V : (items, users)
-        self._training = _RowIndex(x)
+        self._training = RowIndex(x)
 
     @property
     def n_items(self) -> int:
@@ -179,38 +180,3 @@ def solve_dual(x: Csr, penalty: NDArray[np.float64], progress: Callable[[float],
     gram(x, scaled, square)
     square.flat[:: m + 1] += 1
     return DualInverse(invert_spd(square, progress), x, penalty, scaled)
-
-
-class _RowIndex:
-    """Finds rows of a sparse matrix by their content."""
-
-    def __init__(self, x: Csr) -> None:
-        self._x = x
-        # the sum of a random code per item, times the value, is a row's fingerprint; equality is checked afterwards
-        self._codes = np.random.default_rng(0).random(x.shape[1])
-        fingerprints = self._fingerprints(x)
-        self._order = np.argsort(fingerprints, kind="stable")
-        self._sorted = fingerprints[self._order]
-
-    def _fingerprints(self, rows: Csr) -> NDArray[np.float64]:
-        filled = np.diff(rows.indptr) > 0
-        result = np.zeros(rows.shape[0])
-        if filled.any():
-            terms = self._codes[rows.indices] * rows.data
-            result[filled] = np.add.reduceat(terms, rows.indptr[:-1][filled])
-        return result
-
-    def find(self, rows: Csr) -> NDArray[np.int64]:
-        """Position of an equal row of the matrix for each row given, −1 where there is none."""
-        at = np.searchsorted(self._sorted, self._fingerprints(rows))
-        found = self._order[np.minimum(at, len(self._order) - 1)]
-        lengths = np.diff(rows.indptr)
-        found = np.where(lengths == np.diff(self._x.indptr)[found], found, -1)
-        candidates = np.flatnonzero(found >= 0)
-        if len(candidates):
-            # the stored elements of the candidates and of their supposed twins, one below the other
-            ours, theirs = rows[candidates], self._x[found[candidates]]
-            differs = (ours.indices != theirs.indices) | (ours.data != theirs.data)
-            owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
-            found[candidates[np.unique(owner[differs])]] = -1
-        return found

@@ -1,0 +1,41 @@
+"""Rows of a sparse matrix, found by what is in them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg.sparse import Csr
+
+
+class RowIndex:
+    """Finds rows of a sparse matrix by their content."""
+
+    def __init__(self, x: Csr) -> None:
+        self._x = x
+        # the sum of a random code per item, times the value, is a row's fingerprint; equality is checked afterwards
+        self._codes = np.random.default_rng(0).random(x.shape[1])
+        fingerprints = self._fingerprints(x)
+        self._order = np.argsort(fingerprints, kind="stable")
+        self._sorted = fingerprints[self._order]
+
+    def _fingerprints(self, rows: Csr) -> NDArray[np.float64]:
+        filled = np.diff(rows.indptr) > 0
+        result = np.zeros(rows.shape[0])
+        if filled.any():
+            terms = self._codes[rows.indices] * rows.data
+            result[filled] = np.add.reduceat(terms, rows.indptr[:-1][filled])
+        return result
+
+    def find(self, rows: Csr) -> NDArray[np.int64]:
+        """Position of an equal row of the matrix for each row given, −1 where there is none."""
+        at = np.searchsorted(self._sorted, self._fingerprints(rows))
+        found = self._order[np.minimum(at, len(self._order) - 1)]
+        lengths = np.diff(rows.indptr)
+        found = np.where(lengths == np.diff(self._x.indptr)[found], found, -1)
+        candidates = np.flatnonzero(found >= 0)
+        if len(candidates):
+            # the stored elements of the candidates and of their supposed twins, one below the other
+            ours, theirs = rows[candidates], self._x[found[candidates]]
+            differs = (ours.indices != theirs.indices) | (ours.data != theirs.data)
+            owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
+            found[candidates[np.unique(owner[differs])]] = -1
+        return found
