@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relae import RDLAE, ApproximationWarning, PrecisionError
-from relae.linalg import as_csr, local_columns, nearest, transpose
+from relae.linalg import as_csr, labelled, local_columns, nearest, transpose
 from relae.solvers import LocalInverse, Plan, solve
 
 from ..oracles import csr, dense_inverse, dense_penalty, example, matrices
@@ -59,14 +59,16 @@ def test_every_column_is_the_closed_form_on_its_support(by, count, weighted, squ
 @given(matrices(), st.integers(1, 8))
 def test_supports_of_any_matrix(dense, count):
     by_user = as_csr(csr(dense), np.float64)
-    members, sizes = nearest(transpose(by_user), by_user, np.ones(dense.shape[1]), np.arange(dense.shape[1]), count)
+    members, sizes = nearest(
+        transpose(by_user), labelled(by_user, np.ones(dense.shape[1])), np.arange(dense.shape[1]), count
+    )
     assert [list(row[:size]) for row, size in zip(members, sizes, strict=True)] == supports(dense, count, "count")
 
 
 def test_ties_go_to_the_lower_column():
     dense = np.ones((3, 9), np.float32)
     by_user = csr(dense)
-    members, sizes = nearest(transpose(by_user), by_user, np.ones(9), np.arange(9), 4)
+    members, sizes = nearest(transpose(by_user), labelled(by_user, np.ones(9)), np.arange(9), 4)
     assert members.tolist() == [[0, 1, 2, 3]] * 4 + [[0, 1, 2, j] for j in range(4, 9)]
     assert sizes.tolist() == [4] * 9
 

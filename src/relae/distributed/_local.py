@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relae.distributed._blocks import own
 from relae.distributed._cluster import FAN_IN, Job, one_core
-from relae.linalg import Csr, Dense, as_csr, gram, local_columns, nearest, transpose
+from relae.linalg import Csr, Dense, Labelled, as_csr, gram, labelled, local_columns, nearest, transpose
 from relae.solvers import LocalInverse, check_nearest_by, closeness, local_error
 
 _AHEAD = 4  # blocks per worker that wait at the scheduler or for the client
@@ -35,7 +35,7 @@ def solve_blocks(
     count = min(neighbours, n)
     x = job.reduce("stack", _stack, blocks) if len(blocks) > FAN_IN else job.submit("stack", (), _stack, list(blocks))
     by_item = job.submit("turn", (), transpose, x)
-    weights = job.submit("closeness", (), closeness, x, nearest_by)
+    others = job.submit("label", (), _labelled, x, nearest_by)
     square = job.submit("gram", (), _square, by_item, x) if keep_square else None
     shared = job.submit("penalty", (), np.asarray, penalty)
     members, values = np.empty(n * count, np.int32), np.empty(n * count, dtype)
@@ -44,7 +44,7 @@ def solve_blocks(
     waiting = deque[tuple[int, int, Any]]()
     for start in range(0, n, at_once):
         stop = min(start + at_once, n)
-        task = job.submit("local", (start,), _solve, start, stop, count, by_item, x, weights, shared, square)
+        task = job.submit("local", (start,), _solve, start, stop, count, by_item, others, shared, square)
         waiting.append((start, stop, task))
         while len(waiting) > (_AHEAD * workers if stop < n else 0):
             first, last, future = waiting.popleft()
@@ -61,6 +61,10 @@ def _stack(blocks: list[Csr]) -> Csr:
     return as_csr(sp.vstack(blocks, format="csr"), blocks[0].dtype)
 
 
+def _labelled(x: Csr, nearest_by: str) -> Labelled:
+    return labelled(x, closeness(x, nearest_by))
+
+
 def _square(by_item: Csr, x: Csr) -> Dense:
     n = x.shape[1]
     with one_core(kernels=True):
@@ -72,17 +76,17 @@ def _solve(
     stop: int,
     count: int,
     by_item: Csr,
-    x: Csr,
-    weights: NDArray[np.float64],
+    others: Labelled,
     penalty: NDArray[np.float64],
     square: Dense | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense, float]:
     """Return how large the supports of some items are, their members, the values on them, and the largest error."""
-    by_item, x, items = own(by_item), own(x), np.arange(start, stop)
+    by_item, items = own(by_item), np.arange(start, stop)
+    others = Labelled(own(others.by_user), np.array(others.weights), np.array(others.names))
     if square is not None and not square.flags.writeable:
         square = square.copy()
     with one_core(kernels=True), np.errstate(all="ignore"):
-        members, sizes = nearest(by_item, x, weights, items, count)
+        members, sizes = nearest(by_item, others, items, count)
         solved = local_columns(items, members, sizes, by_item, penalty, square)
         error = local_error(items, members, sizes, solved, by_item, penalty, np.random.default_rng(start))
     taken = np.arange(count) < sizes[:, None]

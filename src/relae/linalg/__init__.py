@@ -1,9 +1,11 @@
 """Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
+from relae.linalg.als import aligned, als_rows
 from relae.linalg.lists import best_sums, ranked_sums
-from relae.linalg.local import BLOCK, SQUARE_BYTES, local_columns, local_workspace_bytes, nearest
+from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts
 from relae.linalg.rows import RowIndex
+from relae.linalg.similarity import most_similar
 from relae.linalg.sparse import (
     Csr,
     Dense,
@@ -28,8 +30,11 @@ __all__ = [
     "Blocks",
     "Csr",
     "Dense",
+    "Labelled",
     "RowIndex",
     "Vector",
+    "aligned",
+    "als_rows",
     "as_csr",
     "best_sums",
     "csr_block",
@@ -39,10 +44,12 @@ __all__ = [
     "gram",
     "inverse_workspace_bytes",
     "invert_spd",
+    "labelled",
     "limit_threads",
     "load_kernels",
     "local_columns",
     "local_workspace_bytes",
+    "most_similar",
     "nearest",
     "one_blas_thread",
     "quadratic_forms",

@@ -21,29 +21,33 @@ def _keep(scores, ids, size, score, index):
 
 
 @njit(cache=True, nogil=True)
-def _nearest_of(item, indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids):
+def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weights, names, sums, touched, scores, ids):
     """Fill `ids` with the item itself and those of the largest Σ_u x_uj x_ui · weights_i; return how many."""
     count = 0
     for p in range(indptr[item], indptr[item + 1]):
         user, value = indices[p], values[p]
         for q in range(t_indptr[user], t_indptr[user + 1]):
-            other = t_indices[q]
-            if sums[other] == 0.0:
-                touched[count] = other
+            label = labels[q]
+            if sums[label] == 0.0:
+                touched[count] = label
                 count += 1
-            sums[other] += value * t_values[q]
+            sums[label] += value * t_values[q]
     size = _keep(scores, ids, 0, np.inf, item)
     for at in range(count):
-        other = touched[at]
-        if other != item and sums[other] > 0.0:
-            size = _keep(scores, ids, size, np.float64(sums[other] * weights[other]), other)
-        sums[other] = 0.0
+        label = touched[at]
+        score = np.float64(sums[label] * weights[label])
+        if sums[label] > 0.0 and not (size == len(ids) and score < scores[0]) and names[label] != item:
+            size = _keep(scores, ids, size, score, names[label])
+        sums[label] = 0.0
     return size
 
 
 @njit(parallel=True, cache=True, nogil=True)
-def nearest(items, indptr, indices, values, t_indptr, t_indices, t_values, weights, threads, out, sizes):
-    """Neighbours of some items : out (items, count), each row sorted, of which sizes count."""
+def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights, names, threads, out, sizes):
+    """Neighbours of some items : out (items, count), each row sorted, of which sizes count.
+
+    The items of a user are given by labels: weights and names are those of labels.
+    """
     block, count = out.shape
     n = len(indptr) - 1
     for thread in prange(threads):
@@ -53,7 +57,19 @@ def nearest(items, indptr, indices, values, t_indptr, t_indices, t_values, weigh
         ids = np.empty(count, np.int32)
         for row in range(thread, block, threads):
             size = _nearest_of(
-                items[row], indptr, indices, values, t_indptr, t_indices, t_values, weights, sums, touched, scores, ids
+                items[row],
+                indptr,
+                indices,
+                values,
+                t_indptr,
+                labels,
+                t_values,
+                weights,
+                names,
+                sums,
+                touched,
+                scores,
+                ids,
             )
             out[row, :size] = np.sort(ids[:size])
             sizes[row] = size

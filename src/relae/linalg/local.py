@@ -1,6 +1,7 @@
 """Neighbourhoods of items, and the small systems on them, on all cores."""
 
 import os
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,18 +9,39 @@ from numpy.typing import NDArray
 from relae.linalg.sparse import Csr, Dense, Vector, parts, run, threads
 
 
+class Labelled(NamedTuple):
+    """A matrix whose columns are numbered by falling frequency, and what is known of each column.
+
+    What is added up over the columns of a few rows then lies close together: most of it stays in the cache.
+    """
+
+    by_user: Csr  # (users, items), with labels in the place of items
+    weights: Vector  # of labels
+    names: NDArray[np.int32]  # the item of each label
+
+
+def labelled(by_user: Csr, weights: Vector) -> Labelled:
+    """Number the columns of a matrix by falling frequency, ties by column; weights : (items,)."""
+    frequency = np.bincount(by_user.indices, minlength=by_user.shape[1])
+    names = np.argsort(-frequency, kind="stable").astype(np.int32)
+    labels = np.empty_like(names)
+    labels[names] = np.arange(len(names), dtype=np.int32)
+    columns = (by_user.data, labels[by_user.indices], by_user.indptr)
+    return Labelled(type(by_user)(columns, by_user.shape), weights[names].astype(by_user.dtype), names)
+
+
 def nearest(
-    by_item: Csr, by_user: Csr, weights: Vector, items: NDArray[np.int64], count: int
+    by_item: Csr, others: Labelled, items: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """For each of some items j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
 
-    by_item : (all items, users), by_user its transpose, weights : (all items,). Only others with G_ij > 0 are taken;
-    ties go to the lower column. Returns members : (items, count), each row sorted, and how many of the row count.
+    by_item : (all items, users); `others` its transpose, labelled. Only others with G_ij > 0 are taken; ties go to the
+    lower column. Returns members : (items, count), each row sorted, and how many of the row count.
     """
     members = np.zeros((len(items), count), np.int32)
     sizes = np.empty(len(items), np.int64)
-    scale = weights.astype(by_item.dtype)
-    run("nearest", items, *parts(by_item), *parts(by_user), scale, threads(), members, sizes)
+    lists = parts(others.by_user)
+    run("nearest", items, *parts(by_item), *lists, others.weights, others.names, threads(), members, sizes)
     return members, sizes
 
 

@@ -10,7 +10,7 @@ class RowIndex:
     """Finds rows of a sparse matrix by their content."""
 
     def __init__(self, x: Csr) -> None:
-        self._x = x
+        self.matrix = x
         # the sum of a random code per item, times the value, is a row's fingerprint; equality is checked afterwards
         self._codes = np.random.default_rng(0).random(x.shape[1])
         fingerprints = self._fingerprints(x)
@@ -30,11 +30,11 @@ class RowIndex:
         at = np.searchsorted(self._sorted, self._fingerprints(rows))
         found = self._order[np.minimum(at, len(self._order) - 1)]
         lengths = np.diff(rows.indptr)
-        found = np.where(lengths == np.diff(self._x.indptr)[found], found, -1)
+        found = np.where(lengths == np.diff(self.matrix.indptr)[found], found, -1)
         candidates = np.flatnonzero(found >= 0)
         if len(candidates):
             # the stored elements of the candidates and of their supposed twins, one below the other
-            ours, theirs = rows[candidates], self._x[found[candidates]]
+            ours, theirs = rows[candidates], self.matrix[found[candidates]]
             differs = (ours.indices != theirs.indices) | (ours.data != theirs.data)
             owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
             found[candidates[np.unique(owner[differs])]] = -1

@@ -11,7 +11,7 @@ from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr, as_csr
 from relae.solvers._dual import DualInverse, solve_dual
 from relae.solvers._inverse import Inverse
-from relae.solvers._local import LocalInverse, by_closeness, solve_local
+from relae.solvers._local import LocalInverse, busiest_first, by_closeness, solve_local
 from relae.solvers._plan import NEIGHBOURS, Plan, check_dtype, gigabytes, plan
 from relae.solvers._primal import PrimalInverse, solve_primal
 
@@ -114,6 +114,7 @@ def _invert(
     own = as_csr(x, np.dtype(chosen.dtype))
     try:
         if chosen.solver == "local":
+            own = busiest_first(own)
             return solve_local(own, penalty, progress, by_closeness(own, chosen.chosen.square, nearest_by), rng)
         inverse = method(own, penalty, progress)
         return inverse, residual(inverse, x, penalty, rng)
