@@ -1,6 +1,27 @@
-"""What the linear autoencoders are compared with, behind the same protocol."""
+"""What the linear autoencoders are compared with, behind the same protocol.
+
+The models that are trained step by step need torch for `fit` (the extra `neural`), and for nothing else.
+"""
 
 from relae.baselines._gfcf import GFCF
+from relae.baselines._graph_models import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN
+from relae.baselines._ials import IALS
+from relae.baselines._knn import ItemKNN
+from relae.baselines._multvae import MultVAE
 from relae.baselines._popularity import Popularity
+from relae.baselines._trained import Mark, Trained
 
-__all__ = ["GFCF", "Popularity"]
+__all__ = [
+    "GFCF",
+    "GRMF",
+    "HMLET",
+    "IALS",
+    "LTOCF",
+    "GRMFNorm",
+    "ItemKNN",
+    "LightGCN",
+    "Mark",
+    "MultVAE",
+    "Popularity",
+    "Trained",
+]

@@ -1,7 +1,7 @@
 """GF-CF (Shen et al., CIKM 2021): graph filters with a closed form, no items × items matrix."""
 
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +22,7 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
-from relae.recommender import HistoryRecommender, State
+from relae.recommender import HistoryRecommender, Range, State
 from relae.solvers import Progress
 
 _BATCH_BYTES = 256e6
@@ -51,6 +51,11 @@ class GFCF(HistoryRecommender):
     vectors_ : (items, rank), or None if alpha is 0
         V, in the order of falling singular values.
     """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {
+        "alpha": Range(0.0, 1.0),
+        "rank": Range(32, 512, log=True, whole=True),
+    }
 
     filter_: Csr
     vectors_: Dense | None

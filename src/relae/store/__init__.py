@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,9 @@ from relae.linalg import csr_from_parts, csr_parts, load_kernels
 from relae.recommender import HistoryRecommender, encode
 from relae.solvers import FORMS, Progress
 from relae.store._folder import check_place, read, write
+from relae.store._kinds import KINDS, kind
 
-__all__ = ["Saved", "check_place", "load", "open_model", "save"]
-
-# The only classes that a folder can name, and where they are.
-_MODELS = dict.fromkeys(("LAE", "EASE", "RLAE", "DLAE", "EDLAE", "RDLAE"), "relae.models")
-_BASELINES = dict.fromkeys(("GFCF", "Popularity"), "relae.baselines")
-_CLASSES = _MODELS | _BASELINES
+__all__ = ["KINDS", "Saved", "check_place", "kind", "load", "open_model", "save"]
 
 
 def save(
@@ -64,8 +59,8 @@ def save(
     if form not in ("auto", "fitted", *FORMS):
         raise ValueError(f"form must be 'auto', 'fitted', 'primal', 'dual' or 'local', got {form!r}")
     name = type(model).__name__
-    if not type(model).__module__.startswith(_CLASSES.get(name, "nowhere")):
-        raise StoreError(f"a {name} cannot be saved: the models that can are {', '.join(_CLASSES)}")
+    if name not in KINDS.values() or kind(name) is not type(model):
+        raise StoreError(f"a {name} cannot be saved: the models that can are {', '.join(KINDS.values())}")
     state = model._state(form)
     arrays = dict(state.arrays)
     if histories is not None:
@@ -130,8 +125,7 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False) -> Saved:
     place = Path(path)
     record, arrays = read(place, verify=verify)
     try:
-        kind = getattr(import_module(_CLASSES[record["model"]]), record["model"])
-        model = kind(**record["parameters"])
+        model = kind(record["model"])(**record["parameters"])
         model._restore(record["fitted"], arrays)
         info = {key: record[key] for key in ("title", "created", "data", "versions")}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,0 +1,266 @@
+"""The paper's systems of one vector per user and item: GRMF, GRMF-Norm, LightGCN, LT-OCF and HMLET.
+
+Their equations are in `relae.baselines.neural`, one module each.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Unpack
+
+import numpy as np
+
+from relae.baselines._known_users import KnownUsers
+from relae.baselines._trained import Trained, Training, check_positive, check_whole
+from relae.data import Interactions
+from relae.evaluation import Split, hold_out_items
+from relae.linalg import Arrays
+from relae.recommender import Range
+
+if TYPE_CHECKING:
+    from relae.baselines.neural import Network
+    from relae.baselines.neural._graph import Graph
+
+_RATE = Range(1e-3, 3e-2, log=True)
+_SOLVERS = ("euler", "midpoint", "rk4", "explicit_adams", "implicit_adams", "dopri5")
+_PENALTY = Range(1e-6, 1e-2, log=True)
+
+
+class GraphModel(Trained, KnownUsers):
+    """A vector per user and item, compared in pairs: what a user has is to score above what the user has not.
+
+    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches (GRMF, which has
+    no graph to go through, batches of 2,048).
+    """
+
+    dim: int
+    l2: float
+
+    @abstractmethod
+    def _of(self, graph: "Graph") -> "Network":
+        """The network for a graph."""
+
+    def _network(self, data: Interactions) -> "Network":
+        from relae.baselines.neural._graph import Graph
+
+        return self._of(Graph(data.matrix))
+
+    def _divide(self, data: Interactions) -> Split:
+        return hold_out_items(data, self.validation_share, rng=np.random.default_rng(self.seed))
+
+    def _take(self, arrays: Arrays, data: Interactions) -> None:
+        self._know(arrays["users"], arrays["items"], data)
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("dim", self.dim, 1)
+        check_positive("l2", self.l2, zero=True)
+
+
+class GRMF(GraphModel):
+    """Matrix factorization whose vectors are drawn together along the edges of the graph.
+
+    Parameters
+    ----------
+    dim : int
+        Length of a vector.
+    smoothness : float
+        The weight of ‖e_u − e_i‖² for an item i of a user u.
+    l2 : float
+        The penalty on the vectors.
+    **training
+        See `Trained`.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {
+        "smoothness": Range(1e-4, 1.0, log=True),
+        "l2": _PENALTY,
+        "learning_rate": _RATE,
+    }
+    normalized: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        dim: int = 64,
+        smoothness: float = 0.01,
+        l2: float = 1e-4,
+        *,
+        learning_rate: float = 1e-3,
+        **training: Unpack[Training],
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **training)
+        self.dim, self.smoothness, self.l2 = dim, smoothness, l2
+
+    def _check(self) -> None:
+        super()._check()
+        check_positive("smoothness", self.smoothness, zero=True)
+
+    def _of(self, graph: "Graph") -> "Network":
+        from relae.baselines.neural.grmf import GRMFNetwork
+
+        return GRMFNetwork(graph, self.dim, self.smoothness, self.normalized, self.l2, self.seed)
+
+
+class GRMFNorm(GRMF):
+    """GRMF with ‖e_u/√d_u − e_i/√d_i‖², d being the number of neighbours; the parameters are GRMF's."""
+
+    normalized: ClassVar[bool] = True
+
+
+class LightGCN(GraphModel):
+    """Vectors that travel along the edges of the graph; the mean of the layers scores (He et al. 2020).
+
+    Parameters
+    ----------
+    dim : int
+        Length of a vector.
+    layers : int
+        How far they travel.
+    l2 : float
+        The penalty on the vectors before they travel.
+    **training
+        See `Trained`.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    def __init__(
+        self,
+        dim: int = 64,
+        layers: int = 3,
+        l2: float = 1e-4,
+        *,
+        learning_rate: float = 0.01,
+        **training: Unpack[Training],
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **training)
+        self.dim, self.layers, self.l2 = dim, layers, l2
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("layers", self.layers, 0)
+
+    def _of(self, graph: "Graph") -> "Network":
+        from relae.baselines.neural.lightgcn import LightGCNNetwork
+
+        return LightGCNNetwork(graph, self.dim, self.layers, self.l2, self.seed)
+
+
+class LTOCF(GraphModel):
+    """LightGCN with continuous layers: an ODE with learned times (Choi et al. 2021).
+
+    Parameters
+    ----------
+    dim : int
+        Length of a vector.
+    intervals : int
+        Between learned times.
+    duration : float
+        The last time.
+    method : str
+        A solver of torchdiffeq: "euler", "midpoint", "rk4", "explicit_adams" and "implicit_adams" take one step per
+        interval, "dopri5" as many as it needs.
+    residual : bool
+        Keep the state at the start of an interval in the state at its end.
+    time_learning_rate : float
+        Of the times.
+    l2 : float
+        The penalty on the vectors at time 0.
+    **training
+        See `Trained`.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    def __init__(
+        self,
+        dim: int = 64,
+        intervals: int = 4,
+        duration: float = 4.0,
+        method: str = "rk4",
+        residual: bool = False,
+        time_learning_rate: float = 1e-6,
+        l2: float = 1e-4,
+        *,
+        learning_rate: float = 0.01,
+        **training: Unpack[Training],
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **training)
+        self.dim, self.intervals, self.duration, self.method = dim, intervals, duration, method
+        self.residual, self.time_learning_rate, self.l2 = residual, time_learning_rate, l2
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("intervals", self.intervals, 1)
+        if self.method not in _SOLVERS:
+            raise ValueError(f"method must be one of {', '.join(_SOLVERS)}, got {self.method!r}")
+        check_positive("duration", self.duration)
+        check_positive("time_learning_rate", self.time_learning_rate, zero=True)
+
+    def _of(self, graph: "Graph") -> "Network":
+        from relae.baselines.neural.ltocf import LTOCFNetwork
+
+        return LTOCFNetwork(
+            graph,
+            self.dim,
+            self.intervals,
+            self.duration,
+            self.method,
+            self.residual,
+            self.time_learning_rate,
+            self.l2,
+            self.seed,
+        )
+
+
+class HMLET(GraphModel):
+    """LightGCN with gates that choose, for each node, between linear and non-linear layers (Kong et al. 2022).
+
+    Parameters
+    ----------
+    dim : int
+        Length of a vector.
+    layers : int
+        How far they travel.
+    gates : str
+        Which layers choose: "end", "middle", "front" or "all".
+    warm_up : int
+        Epochs before the gates learn.
+    dropout : float
+        Within the gates.
+    l2 : float
+        The penalty on the vectors before they travel.
+    **training
+        See `Trained`.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    def __init__(
+        self,
+        dim: int = 64,
+        layers: int = 4,
+        gates: str = "end",
+        warm_up: int = 300,
+        dropout: float = 0.2,
+        l2: float = 1e-4,
+        *,
+        learning_rate: float = 0.01,
+        **training: Unpack[Training],
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **training)
+        self.dim, self.layers, self.gates = dim, layers, gates
+        self.warm_up, self.dropout, self.l2 = warm_up, dropout, l2
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("layers", self.layers, 1)
+        check_whole("warm_up", self.warm_up, 0)
+        if self.gates not in ("end", "middle", "front", "all"):
+            raise ValueError(f"gates must be 'end', 'middle', 'front' or 'all', got {self.gates!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+
+    def _of(self, graph: "Graph") -> "Network":
+        from relae.baselines.neural.hmlet import HMLETNetwork
+
+        return HMLETNetwork(graph, self.dim, self.layers, self.gates, self.warm_up, self.dropout, self.l2, self.seed)

@@ -1,0 +1,159 @@
+"""Matrix factorization for implicit feedback by alternating least squares (Hu, Koren and Volinsky, ICDM 2008)."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.baselines._trained import check_positive, check_whole
+from relae.data import Interactions
+from relae.errors import PrecisionError
+from relae.linalg import Arrays, Csr, Dense, aligned, als_rows, as_csr, one_blas_thread, transpose
+from relae.recommender import HistoryRecommender, Range, State
+from relae.solvers import Progress, ensure_memory
+
+_BATCH_BYTES = 64e6
+
+
+class IALS(HistoryRecommender):
+    """Implicit alternating least squares: a factor per user and per item, whose product is near 1 where there is x_ui.
+
+    The factors minimize, with a the unobserved weight and λ the l2 (Rendle et al., RecSys 2022),
+
+        Σ_ui x_ui (1 − u·v)² + a Σ_ui (u·v)² + λ Σ_u (|u| + a n)^ν ‖u‖² + λ Σ_i (|i| + a m)^ν ‖v‖²
+
+    where the first sum is over the interactions, the second over all m users × n items, and |u|, |i| are the sums of x
+    over a user's and an item's interactions. In turn, all u and all v are set to the best for the others, each by its
+    closed form. Only the v are kept: the scores of a history are u·v, with the u that is best for the history.
+
+    Parameters
+    ----------
+    dim : int
+        Length of a factor.
+    l2 : float, optional
+        λ, the penalty. Without it, a rule of thumb that scales with the data: √(mean |u|) / (2 · mean (|u| + a n)^ν),
+        over the users. Tuning does better.
+    unobserved_weight : float
+        a, what a pair without an interaction weighs beside one with it.
+    epochs : int
+        How often all factors are set.
+    frequency_exponent : float
+        ν, how much more the factors of frequent users and items are penalized; 0 for all alike.
+    seed : int
+        Of the factors that the fit begins with; the same seed gives the same model.
+
+    Attributes
+    ----------
+    l2_ : float
+        The λ that was used.
+    item_factors_ : (items, dim)
+        The v, in the basis where VᵀV is diagonal.
+    spectrum_ : (dim,)
+        That diagonal, falling.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {
+        "dim": Range(32, 512, log=True, whole=True),
+        "l2": Range(1e-4, 0.1, log=True),
+        "unobserved_weight": Range(0.01, 1.0, log=True),
+    }
+
+    l2_: float
+    item_factors_: Dense
+    spectrum_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        dim: int = 128,
+        l2: float | None = None,
+        unobserved_weight: float = 0.1,
+        epochs: int = 16,
+        frequency_exponent: float = 1.0,
+        seed: int = 0,
+    ) -> None:
+        self.dim, self.l2, self.unobserved_weight = dim, l2, unobserved_weight
+        self.epochs, self.frequency_exponent, self.seed = epochs, frequency_exponent, seed
+
+    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+        """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
+        self._check_parameters()
+        interactions = self._interactions(data)
+        users, items = interactions.matrix.shape
+        what = f"{self.dim:,} factors of each of {users:,} users and {items:,} items"
+        ensure_memory(8.0 * self.dim * (users + items), what, f"fit with a dim below {self.dim:,}")
+        x = as_csr(interactions.matrix, np.float32)
+        l2 = self._rule_of_thumb(x) if self.l2 is None else float(self.l2)
+        with one_blas_thread():
+            self.item_factors_, self.spectrum_ = self._alternate(x, l2, progress)
+        self.l2_ = l2
+        self._remember(interactions)
+        return self
+
+    def _alternate(self, x: Csr, l2: float, progress: Progress | None) -> tuple[Dense, NDArray[np.float64]]:
+        """The factors of the items after all epochs, in their own basis, and their spectrum."""
+        sides = [(side, l2 * self._frequencies(side)) for side in (x, transpose(x))]
+        start = np.random.default_rng(self.seed).standard_normal((x.shape[1], self.dim), np.float32)
+        factors, spectrum = aligned(start / np.float32(np.sqrt(self.dim)))
+        for step in range(2 * self.epochs):
+            side, penalty = sides[step % 2]
+            found = als_rows(side, factors, spectrum, self.unobserved_weight, penalty)
+            if not np.isfinite(found).all():
+                raise PrecisionError(f"the factors overflowed in epoch {step // 2 + 1}: raise l2, now {l2:g}")
+            factors, spectrum = aligned(found)
+            if progress is not None:
+                progress("least squares", (step + 1) / (2 * self.epochs))
+        return factors, spectrum
+
+    def _frequencies(self, x: Csr) -> NDArray[np.float64]:
+        """(|r| + a · columns)^ν of each row r : (rows,)."""
+        sums = np.asarray(x.sum(axis=1, dtype=np.float64))
+        return np.asarray((sums + self.unobserved_weight * x.shape[1]) ** self.frequency_exponent)
+
+    def _rule_of_thumb(self, x: Csr) -> float:
+        """The λ with which the mean penalty of a user is ½√(mean |u|)."""
+        return float(0.5 * np.sqrt(x.sum(dtype=np.float64) / x.shape[0]) / self._frequencies(x).mean())
+
+    def _check_parameters(self) -> None:
+        check_whole("dim", self.dim, 1)
+        check_whole("epochs", self.epochs, 1)
+        check_whole("seed", self.seed, 0)
+        if self.l2 is not None:
+            check_positive("l2", self.l2)
+        check_positive("unobserved_weight", self.unobserved_weight)
+        check_positive("frequency_exponent", self.frequency_exponent, zero=True)
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        own = {"item_factors": self.item_factors_, "spectrum": self.spectrum_}
+        return State({**state.facts, "l2": self.l2_}, {**state.arrays, **own})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        factors, spectrum = np.array(arrays["item_factors"]), np.array(arrays["spectrum"])
+        if factors.shape != (len(self.items_), self.dim) or spectrum.shape != (self.dim,):
+            raise ValueError(f"the factors are not {self.dim} of {len(self.items_):,} items")
+        if not np.isfinite(factors).all():
+            raise ValueError("the factors are not finite")
+        if not (np.isfinite(spectrum) & (spectrum >= 0)).all():
+            raise ValueError("the spectrum is below 0 or not finite")
+        self.item_factors_, self.spectrum_, self.l2_ = factors, spectrum, float(facts["l2"])
+
+    def _facts(self) -> dict[str, str]:
+        return super()._facts() | {"l2 used": f"{self.l2_:g}"}
+
+    def _fold_in(self, batch: Csr) -> Dense:
+        """The best factors of some histories : (users, dim)."""
+        own = as_csr(batch, np.float32)
+        penalty = self.l2_ * self._frequencies(own)
+        return als_rows(own, self.item_factors_, self.spectrum_, self.unobserved_weight, penalty)
+
+    def _project(self, batch: Csr) -> Dense:
+        return self._fold_in(batch) @ self.item_factors_.T
+
+    def _users_at_once(self) -> int:
+        return int(_BATCH_BYTES / (4 * (len(self.items_) + self.dim)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return self.item_factors_.dtype

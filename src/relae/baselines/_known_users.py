@@ -1,0 +1,69 @@
+"""Models that know the users they were fitted to, and nobody else."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relae.data import Interactions
+from relae.errors import DataError
+from relae.linalg import Arrays, Csr, Dense, RowIndex, csr_from_parts, csr_parts
+from relae.recommender import HistoryRecommender, State
+
+_BATCH_BYTES = 128e6
+
+
+class KnownUsers(HistoryRecommender):
+    """A vector per user and a vector per item; the score is their product.
+
+    A user is found by the whole history that the fit has seen: of two users with the same history, the first one.
+    Any other history is an error, because there is no vector for it.
+
+    Attributes
+    ----------
+    user_factors_ : (users, dim)
+    item_factors_ : (items, dim)
+    """
+
+    folds_in: ClassVar[bool] = False
+
+    user_factors_: Dense
+    item_factors_: Dense
+
+    def _know(self, users: Dense, items: Dense, interactions: Interactions) -> None:
+        """Take up the vectors of a fit."""
+        self._remember(interactions)
+        self.user_factors_, self.item_factors_ = users, items
+        self._rows_ = RowIndex(interactions.matrix)
+
+    def _project(self, batch: Csr) -> Dense:
+        rows = self._rows_.find(batch)
+        strangers = np.count_nonzero((rows < 0) & (np.diff(batch.indptr) > 0))
+        if strangers:
+            raise DataError(
+                f"{type(self).__name__} knows the {self.n_users_:,} users that it was fitted to, by their whole "
+                f"history, and {strangers:,} of {batch.shape[0]:,} histories are none of theirs: fit it again with "
+                "them, or take a model that folds in new users, such as RDLAE, MultVAE, IALS or ItemKNN"
+            )
+        return np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
+
+    def _users_at_once(self) -> int:
+        return int(_BATCH_BYTES / (4 * len(self.items_)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(np.float32)
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        factors = {"user_factors": self.user_factors_, "item_factors": self.item_factors_}
+        return State(state.facts, {**state.arrays, **factors, **csr_parts("x", self._rows_.matrix)})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        users, items = arrays["user_factors"], arrays["item_factors"]
+        for name, factors, count in (("user", users, self.n_users_), ("item", items, len(self.items_))):
+            if factors.dtype != np.float32 or factors.ndim != 2 or factors.shape != (count, users.shape[1]):
+                raise ValueError(f"the {name} factors are {factors.shape} of {factors.dtype}, not {count:,} vectors")
+        self.user_factors_, self.item_factors_ = users, items
+        self._rows_ = RowIndex(csr_from_parts("x", arrays, (self.n_users_, len(self.items_))))

@@ -1,0 +1,125 @@
+"""Mult-VAE, whose equations are in `relae.baselines.neural.multvae`; scores need no torch."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+import numpy as np
+
+from relae.baselines._trained import Trained, Training, check_positive, check_whole
+from relae.data import Interactions
+from relae.evaluation import Split, hold_out_users
+from relae.linalg import Arrays, Csr, Dense, as_csr, sparse_dense
+from relae.recommender import Range, State
+
+if TYPE_CHECKING:
+    from relae.baselines.neural import Network
+
+_BATCH_BYTES = 128e6
+_LAYERS = ("encoder_hidden", "encoder_code", "decoder_hidden", "decoder_items")
+
+
+class MultVAE(Trained):
+    """A variational autoencoder with a multinomial likelihood (Liang et al. 2018); new users fold in.
+
+    Parameters
+    ----------
+    dim : int
+        Length of the code of a user.
+    hidden : int
+        Width of the layers before and after it.
+    dropout : float
+        Of the history, in training.
+    anneal_cap : float
+        The most that the divergence from the prior counts.
+    anneal_steps : int
+        Steps until it does.
+    l2 : float
+        The penalty on all weights.
+    **training
+        See `Trained`. Without `batch_size`, 500 users.
+
+    Attributes
+    ----------
+    layers_ : mapping of str to arrays
+        Weights (in, out) and biases of the encoder, up to the mean of the code, and of the decoder.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {
+        "anneal_cap": Range(0.02, 1.0, log=True),
+        "dropout": Range(0.2, 0.8),
+        "learning_rate": Range(2e-4, 5e-3, log=True),
+    }
+
+    layers_: Mapping[str, Dense]
+
+    def __init__(
+        self,
+        dim: int = 200,
+        hidden: int = 600,
+        dropout: float = 0.5,
+        anneal_cap: float = 0.2,
+        anneal_steps: int = 1000,
+        l2: float = 0.0,
+        *,
+        learning_rate: float = 1e-3,
+        **training: Unpack[Training],
+    ) -> None:
+        super().__init__(learning_rate=learning_rate, **training)
+        self.dim, self.hidden, self.dropout = dim, hidden, dropout
+        self.anneal_cap, self.anneal_steps, self.l2 = anneal_cap, anneal_steps, l2
+
+    def _check(self) -> None:
+        super()._check()
+        check_whole("dim", self.dim, 1)
+        check_whole("hidden", self.hidden, 1)
+        check_whole("anneal_steps", self.anneal_steps, 0)
+        check_positive("anneal_cap", self.anneal_cap, zero=True)
+        check_positive("l2", self.l2, zero=True)
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+
+    def _network(self, data: Interactions) -> "Network":
+        from relae.baselines.neural.multvae import MultVAENetwork
+
+        x = as_csr(data.matrix, np.float32)
+        cap, steps = self.anneal_cap, self.anneal_steps
+        return MultVAENetwork(x, self.hidden, self.dim, self.dropout, cap, steps, self.l2, self.seed)
+
+    def _divide(self, data: Interactions) -> Split:
+        return hold_out_users(data, self.validation_share, rng=np.random.default_rng(self.seed))
+
+    def _take(self, arrays: Arrays, data: Interactions) -> None:
+        self._remember(data)
+        self.layers_ = dict(arrays)
+
+    def _project(self, batch: Csr) -> Dense:
+        length = np.sqrt((batch * batch).sum(axis=1))
+        scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+        values = (batch.data * np.repeat(scale, np.diff(batch.indptr))).astype(np.float32)
+        scaled = as_csr(type(batch)((values, batch.indices, batch.indptr), shape=batch.shape), np.float32)
+        weights = [self.layers_[f"{layer}_weight"] for layer in _LAYERS]
+        biases = [self.layers_[f"{layer}_bias"] for layer in _LAYERS]
+        code = np.tanh(sparse_dense(scaled, weights[0]) + biases[0]) @ weights[1] + biases[1]
+        return np.asarray(np.tanh(code @ weights[2] + biases[2]) @ weights[3] + biases[3])
+
+    def _users_at_once(self) -> int:
+        return int(_BATCH_BYTES / (4 * (len(self.items_) + 2 * self.hidden)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(np.float32)
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        return State(state.facts, {**state.arrays, **self.layers_})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        widths = [len(self.items_), self.hidden, self.dim, self.hidden, len(self.items_)]
+        found = {}
+        for layer, given, made in zip(_LAYERS, widths[:-1], widths[1:], strict=True):
+            for name, shape in ((f"{layer}_weight", (given, made)), (f"{layer}_bias", (made,))):
+                found[name] = arrays[name]
+                if found[name].shape != shape or found[name].dtype != np.float32:
+                    raise ValueError(f"{name} is {found[name].shape} of {found[name].dtype}, not {shape}")
+        self.layers_ = found

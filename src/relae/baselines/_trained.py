@@ -1,0 +1,242 @@
+"""What the models that are trained step by step have in common. Torch is needed to fit them, and for nothing else."""
+
+import hashlib
+import json
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
+
+import numpy as np
+
+from relae.data import Interactions
+from relae.errors import RelaeError
+from relae.evaluation import Split, evaluate
+from relae.linalg import Arrays
+from relae.recommender import HistoryRecommender, State
+from relae.solvers import Progress
+
+if TYPE_CHECKING:
+    from relae.baselines.neural import Network
+
+
+class Mark(NamedTuple):
+    """A point of a learning curve; without a validation, `value` is nan."""
+
+    epoch: int
+    seconds: float
+    loss: float
+    value: float
+
+
+class Training(TypedDict, total=False):
+    """How to train, but for the learning rate; see `Trained`."""
+
+    batch_size: int | None
+    epochs: int
+    every: int
+    patience: int
+    validation_share: float
+    objective: str
+    seed: int
+
+
+class Trained(HistoryRecommender):
+    """A model that is trained by Adam, epoch after epoch, until a validation stops it.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Of Adam.
+    batch_size : int, optional
+        Chosen from the data if not given: see the model.
+    epochs : int
+        The most.
+    every : int
+        Epochs from one validation to the next.
+    patience : int
+        Validations without a new best before training stops; 0 never stops.
+    validation_share : float
+        What is hidden from training for the validation: of every user's items, or of the users for a model that folds
+        in new ones. With 0, and without a validation of your own, the last epoch counts.
+    objective : str
+        What the validation maximizes: a metric and a cut-off.
+    seed : int
+        Of the start, the batches and the validation.
+
+    Attributes
+    ----------
+    curve_ : list of Mark
+        Epoch, seconds of training so far, mean loss, and the objective where it was measured.
+    epochs_, best_epoch_ : int
+        Trained, and kept.
+    stopped_ : str
+        What ended the training: "epochs", "patience" or "time".
+    """
+
+    curve_: list[Mark]
+    epochs_: int
+    best_epoch_: int
+    stopped_: str
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 1e-3,
+        batch_size: int | None = None,
+        epochs: int = 1000,
+        every: int = 5,
+        patience: int = 10,
+        validation_share: float = 0.1,
+        objective: str = "ndcg@20",
+        seed: int = 0,
+    ) -> None:
+        self.learning_rate, self.batch_size, self.epochs, self.every = learning_rate, batch_size, epochs, every
+        self.patience, self.validation_share, self.objective, self.seed = patience, validation_share, objective, seed
+
+    # --- what a model says of itself -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def _network(self, data: Interactions) -> "Network":
+        """What is trained."""
+
+    @abstractmethod
+    def _take(self, arrays: Arrays, data: Interactions) -> None:
+        """Take up what a network has learned."""
+
+    @abstractmethod
+    def _divide(self, data: Interactions) -> Split:
+        """Hide `validation_share`."""
+
+    def _check(self) -> None:
+        """Refuse parameters that cannot be."""
+        for name in ("epochs", "every", *(("batch_size",) if self.batch_size is not None else ())):
+            check_whole(name, getattr(self, name), 1)
+        check_whole("patience", self.patience, 0)
+        if not 0 <= self.validation_share < 1:
+            raise ValueError(f"validation_share must be at least 0 and below 1, got {self.validation_share!r}")
+        check_positive("learning_rate", self.learning_rate)
+        metric, _, k = self.objective.partition("@")
+        if not metric or not k.isdigit():
+            raise ValueError(f"objective must be a metric and a cut-off, such as 'ndcg@20', got {self.objective!r}")
+
+    # --- training ------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Interactions | Any,
+        *,
+        validation: Split | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        time_budget: float | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Train on interactions, or on a sparse matrix (users × items); an earlier fit is kept until this one is done.
+
+        Parameters
+        ----------
+        data
+            What to train on.
+        validation
+            Whom to judge each epoch by, instead of a share of the data.
+        checkpoint
+            A file that is kept up to date meanwhile: if it exists, training goes on from it and ends where it would
+            have ended without a break.
+        time_budget
+            Seconds of training after which no further epoch is started, counting those before a break.
+        progress
+            Called with "train" and the fraction of the epochs, or of the time, that is done.
+        """
+        self._check()
+        interactions = self._interactions(data)
+        training = _torch_training()
+        split = validation
+        if split is None and self.validation_share > 0:
+            split = self._divide(interactions)
+        seen = interactions if validation is not None or split is None else split.train
+        place = None if checkpoint is None else Path(checkpoint)
+        outcome = training.train(
+            self._network(seen),
+            self,
+            judge=None if split is None else self._judge(seen, split),
+            checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
+            time_budget=time_budget,
+            progress=progress,
+        )
+        self._take(outcome.arrays, interactions)
+        self.curve_, self.stopped_ = outcome.curve, outcome.stopped
+        self.epochs_, self.best_epoch_ = outcome.epoch, outcome.best_epoch
+        return self
+
+    def _judge(self, seen: Interactions, split: Split) -> Any:
+        """Return what tells how good the arrays of an epoch are."""
+        metric, _, k = self.objective.partition("@")
+        at = min(int(k), seen.n_items)
+
+        def judge(arrays: Arrays) -> float:
+            candidate = type(self)(**self.get_params())
+            candidate._take(arrays, seen)
+            return float(evaluate(candidate, split, [metric], [at])[f"{metric}@{at}"])
+
+        return judge
+
+    def _purpose(self, seen: Interactions, split: Split | None) -> str:
+        """What has to be the same for a training to go on."""
+        digest = hashlib.sha256(np.ascontiguousarray(seen.matrix.indices).tobytes())
+        for matrix in (seen.matrix, *(() if split is None else (split.histories, split.truth))):
+            digest.update(repr(matrix.shape).encode())
+            digest.update(np.ascontiguousarray(matrix.indptr).tobytes())
+            digest.update(np.ascontiguousarray(matrix.data).tobytes())
+        parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
+        return json.dumps([type(self).__name__, parameters, digest.hexdigest()], default=str)
+
+    # --- on disk -------------------------------------------------------------------------------------------------
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        facts = {
+            "epochs": self.epochs_,
+            "best_epoch": self.best_epoch_,
+            "stopped": self.stopped_,
+            "curve": [[*mark[:3], None if np.isnan(mark.value) else mark.value] for mark in self.curve_],
+        }
+        return State({**state.facts, **facts}, state.arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        self.epochs_, self.best_epoch_ = int(facts["epochs"]), int(facts["best_epoch"])
+        self.stopped_ = str(facts["stopped"])
+        self.curve_ = [
+            Mark(int(epoch), float(seconds), float(loss), np.nan if value is None else float(value))
+            for epoch, seconds, loss, value in facts["curve"]
+        ]
+
+    def _facts(self) -> dict[str, str]:
+        trained = f"{self.epochs_:,} epochs, {self.curve_[-1].seconds:,.0f} s, stopped by {self.stopped_}"
+        return super()._facts() | {"trained": trained, "kept": f"epoch {self.best_epoch_:,}"}
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
+    """Raise unless a parameter is a finite number above 0, or 0 where that is allowed."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    if value == 0 and not zero:
+        raise ValueError(f"{name} must be above 0, got {value!r}")
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raise unless a parameter is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _torch_training() -> Any:
+    """Return the module that trains."""
+    try:
+        return import_module("relae.baselines.neural")
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "torchdiffeq"):
+            raise
+        raise RelaeError(f"{error.name} is not installed: pip install 'relae[neural]'") from error

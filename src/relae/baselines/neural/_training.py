@@ -1,0 +1,176 @@
+"""One loop for all: draw batches, take a step of Adam, look at the validation, keep the best, and survive a kill."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from math import isfinite, isnan, nan
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from relae.baselines._trained import Mark
+from relae.baselines.neural._checkpoint import Checkpoint, optimizer_arrays, restore_optimizer
+from relae.errors import DataError
+from relae.solvers import Progress
+
+if TYPE_CHECKING:
+    from relae.baselines._trained import Trained
+
+_KEEP_EVERY = 20.0  # seconds from one checkpoint to the next
+Found = dict[str, NDArray[Any]]
+
+
+class Network(nn.Module):
+    """What can be trained."""
+
+    def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[Any]:
+        """Draw the batches of one epoch, each with the fraction of the epoch that it completes."""
+        raise NotImplementedError
+
+    def loss(self, batch: Any) -> Tensor:
+        """The mean loss of a batch."""
+        raise NotImplementedError
+
+    def found(self) -> Found:
+        """What scores are computed from, as NumPy arrays of their own."""
+        raise NotImplementedError
+
+    def start(self, epoch: int) -> None:
+        """Do what an epoch begins with, such as cooling."""
+
+    def groups(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Parameters for the optimizer, with their learning rates."""
+        return [{"params": list(self.parameters()), "lr": learning_rate}]
+
+
+@dataclass
+class Outcome:
+    """How far a training is, and the best that it has found."""
+
+    epoch: int = 0
+    seconds: float = 0.0
+    best: float = nan
+    best_epoch: int = 0
+    stopped: str = ""
+    curve: list[Mark] = field(default_factory=list)
+    arrays: Found = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the arrays, as JSON has it."""
+        return {name: value for name, value in asdict(self).items() if name != "arrays"}
+
+
+def train(
+    network: Network,
+    how: "Trained",
+    *,
+    judge: Callable[[Found], float] | None = None,
+    checkpoint: Checkpoint | None = None,
+    time_budget: float | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Train until the epochs, the patience or the time are at their end, and return the best epoch.
+
+    Every epoch draws from a generator of its own, so that an epoch that is repeated after a break is the same.
+    """
+    optimizer = torch.optim.Adam(network.groups(how.learning_rate), fused=True)
+    outcome = _begun(network, optimizer, checkpoint)
+    kept = monotonic()
+    while not (stopped := _reason_to_stop(outcome, how, time_budget)):
+        done = _share_done(outcome, how.epochs, time_budget)
+        outcome.epoch += 1
+        then = _share_done(outcome, how.epochs, time_budget)
+        started = perf_counter()
+        loss = _epoch(network, optimizer, outcome.epoch, how, _between(progress, done, then))
+        outcome.seconds = round(outcome.seconds + perf_counter() - started, 3)
+        value = nan
+        if judge is not None and (outcome.epoch % how.every == 0 or outcome.epoch == how.epochs):
+            found = network.found()
+            value = judge(found)
+            if isnan(outcome.best) or value > outcome.best:
+                outcome.best, outcome.best_epoch, outcome.arrays = value, outcome.epoch, found
+        outcome.curve.append(Mark(outcome.epoch, outcome.seconds, loss, value))
+        if checkpoint is not None and monotonic() - kept > _KEEP_EVERY:
+            _keep(checkpoint, outcome, network, optimizer)
+            kept = monotonic()
+    if outcome.best_epoch == 0 or judge is None:  # nothing was judged: the last one counts
+        outcome.arrays, outcome.best_epoch = network.found(), outcome.epoch
+    outcome.stopped = stopped
+    if checkpoint is not None:
+        _keep(checkpoint, outcome, network, optimizer)
+    return outcome
+
+
+def _reason_to_stop(outcome: Outcome, how: "Trained", time_budget: float | None) -> str:
+    judged = sum(not isnan(mark.value) for mark in outcome.curve if mark.epoch > outcome.best_epoch)
+    if outcome.epoch >= how.epochs:
+        return "epochs"
+    if how.patience and judged >= how.patience:
+        return "patience"
+    return "time" if time_budget is not None and outcome.epoch and outcome.seconds >= time_budget else ""
+
+
+def _epoch(
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    epoch: int,
+    how: "Trained",
+    report: Callable[[float], None],
+) -> float:
+    """Take the steps of one epoch, and return their mean loss."""
+    rng = np.random.default_rng([how.seed, epoch])
+    torch.manual_seed(int(rng.integers(2**63)))
+    network.train()
+    network.start(epoch)
+    losses = []
+    for batch, fraction in network.batches(rng, how.batch_size):
+        optimizer.zero_grad(set_to_none=True)
+        loss = network.loss(batch)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+        report(fraction)
+    mean = float(np.mean(losses))
+    if not isfinite(mean):
+        raise DataError(
+            f"the training has diverged in epoch {epoch}: the loss is {mean}; use a learning rate below "
+            f"{how.learning_rate:g}"
+        )
+    return mean
+
+
+def _share_done(outcome: Outcome, epochs: int, time_budget: float | None) -> float:
+    by_time = 0.0 if time_budget is None else min(1.0, outcome.seconds / max(time_budget, 1e-9))
+    return max(outcome.epoch / epochs, by_time)
+
+
+def _between(progress: Progress | None, low: float, high: float) -> Callable[[float], None]:
+    """Report the fraction of an epoch as a part of the whole."""
+    if progress is None:
+        return lambda _: None
+    return lambda fraction: progress("train", low + (high - low) * fraction)
+
+
+# --- breaks ------------------------------------------------------------------------------------------------------
+
+
+def _begun(network: Network, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint | None) -> Outcome:
+    """Return where a training stands, with the network and the optimizer as they were then."""
+    before = None if checkpoint is None else checkpoint.read()
+    if before is None:
+        return Outcome()
+    record, groups = before
+    network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in groups["network"].items()})
+    restore_optimizer(optimizer, groups.get("optimizer", {}))
+    curve = [Mark(*mark) for mark in record.pop("curve")]
+    return Outcome(**record, curve=curve, arrays=groups.get("best", {}))
+
+
+def _keep(checkpoint: Checkpoint, outcome: Outcome, network: Network, optimizer: torch.optim.Optimizer) -> None:
+    state = {name: value.numpy() for name, value in network.state_dict().items()}
+    checkpoint.write(
+        outcome.record(), {"network": state, "optimizer": optimizer_arrays(optimizer), "best": outcome.arrays}
+    )

@@ -1,0 +1,96 @@
+"""Mult-VAE (Liang et al., WWW 2018): a variational autoencoder with a multinomial likelihood.
+
+For a history x, with its norm scaled to 1 and a share of it dropped out in training,
+
+    h = tanh(W₁x + b₁)    (μ, log σ²) = W₂h + b₂    z = μ + σ·ε    f = W₄ tanh(W₃z + b₃) + b₄
+
+and the loss of a user is
+
+    − Σ_i x_i log softmax(f)_i  +  β · ½ Σ (σ² + μ² − 1 − log σ²)
+
+β grows from 0 to its `anneal_cap` over the first `anneal_steps` steps. Scores are f at z = μ.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from relae.baselines.neural._training import Found, Network
+from relae.linalg import Csr
+
+
+class MultVAENetwork(Network):
+    """Encoder and decoder with one hidden layer each."""
+
+    def __init__(
+        self, x: Csr, hidden: int, dim: int, dropout: float, anneal_cap: float, anneal_steps: int, l2: float, seed: int
+    ) -> None:
+        super().__init__()
+        self.x, self.dim, self.dropout, self.l2 = x, dim, dropout, l2
+        self.filled = np.flatnonzero(np.diff(x.indptr))
+        self.anneal_cap, self.anneal_steps = anneal_cap, anneal_steps
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        items = x.shape[1]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.encoder = nn.ModuleList([nn.Linear(items, hidden), nn.Linear(hidden, 2 * dim)])
+            self.decoder = nn.ModuleList([nn.Linear(dim, hidden), nn.Linear(hidden, items)])
+            for layer in [*self.encoder, *self.decoder]:
+                nn.init.xavier_normal_(layer.weight)
+                nn.init.trunc_normal_(layer.bias, std=0.001)
+
+    def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Tensor, float]]:
+        """Every user once, in a random order : (users, items) each."""
+        users = rng.permutation(self.filled)
+        size = size or 500
+        for start in range(0, len(users), size):
+            rows = self.x[users[start : start + size]]
+            yield torch.from_numpy(rows.toarray()), min(1.0, (start + size) / len(users))
+
+    def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """μ and log σ² : (users, dim) each."""
+        scaled = functional.dropout(functional.normalize(x), self.dropout, self.training)
+        first, second = self.encoder
+        mean, log_variance = second(torch.tanh(first(scaled))).split(self.dim, dim=1)
+        return mean, log_variance
+
+    def decode(self, z: Tensor) -> Tensor:
+        """Return f : (users, items)."""
+        first, second = self.decoder
+        scores: Tensor = second(torch.tanh(first(z)))
+        return scores
+
+    def elbo(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean over users of the negative log-likelihood, and of the divergence from the prior."""
+        mean, log_variance = self.encode(x)
+        scores = self.decode(mean + (log_variance / 2).exp() * noise)
+        unlikely = -(x * functional.log_softmax(scores, dim=1)).sum(dim=1).mean()
+        divergence = 0.5 * (log_variance.exp() + mean**2 - 1 - log_variance).sum(dim=1).mean()
+        return unlikely, divergence
+
+    def loss(self, batch: Tensor) -> Tensor:
+        """The negative, annealed ELBO, and an L2 penalty of the weights."""
+        unlikely, divergence = self.elbo(batch, torch.randn(len(batch), self.dim, dtype=batch.dtype))
+        beta = (
+            self.anneal_cap * min(1.0, float(self.steps) / self.anneal_steps) if self.anneal_steps else self.anneal_cap
+        )
+        self.steps += 1
+        total = unlikely + beta * divergence
+        if self.l2:
+            total = total + self.l2 * sum((layer.weight**2).sum() for layer in [*self.encoder, *self.decoder])
+        return total
+
+    def found(self) -> Found:
+        """Weights, each as (in, out), and biases; of the encoder's second layer only the half of μ."""
+        self.eval()
+        arrays = {}
+        names = ("encoder_hidden", "encoder_code", "decoder_hidden", "decoder_items")
+        for name, layer in zip(names, [*self.encoder, *self.decoder], strict=True):
+            weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+            kept = self.dim if name == "encoder_code" else len(bias)
+            arrays[f"{name}_weight"] = np.array(weight[:kept].T, order="C")
+            arrays[f"{name}_bias"] = bias[:kept].copy()
+        return arrays

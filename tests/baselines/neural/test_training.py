@@ -1,0 +1,340 @@
+"""The loop: what is learned, how it ends, and how it goes on after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+pytest.importorskip("torch", reason="the extra `neural` is not installed")
+pytest.importorskip("torchdiffeq", reason="the extra `neural` is not installed")
+
+import relae
+from relae import DataError, Interactions
+from relae.baselines import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN, MultVAE, Popularity
+from relae.baselines.neural import _training
+from relae.evaluation import evaluate, hold_out_items, hold_out_users
+
+from ...oracles import csr
+from ...real_data import real
+
+BLOCKS, WIDE, TALL = 5, 6, 18
+
+
+def blocks():
+    """Users who have all items of their block but one: the missing one is the obvious answer."""
+    x = np.zeros((BLOCKS * TALL, BLOCKS * WIDE), np.float32)
+    missing = np.empty(len(x), np.int64)
+    for user in range(len(x)):
+        block = user // TALL
+        x[user, block * WIDE : (block + 1) * WIDE] = 1
+        missing[user] = block * WIDE + user % WIDE
+        x[user, missing[user]] = 0
+    return x, missing
+
+
+X, MISSING = blocks()
+QUICK = {"epochs": 60, "batch_size": 64, "validation_share": 0.0, "dim": 8}
+MODELS = {
+    "GRMF": GRMF(**QUICK, smoothness=0.1, learning_rate=0.03),
+    "GRMFNorm": GRMFNorm(**QUICK, smoothness=2.0, learning_rate=0.03),
+    "LightGCN": LightGCN(**QUICK, learning_rate=0.03),
+    "LTOCF": LTOCF(**QUICK, learning_rate=0.03),
+    "HMLET": HMLET(**QUICK, learning_rate=0.03, warm_up=5),
+    "MultVAE": MultVAE(**{**QUICK, "batch_size": 20}, hidden=32, learning_rate=0.01, dropout=0.3),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return clone(MODELS[request.param])
+
+
+def test_the_obvious_answer_is_found(model):
+    model.fit(csr(X))
+    found, _ = model.recommend(csr(X), 1)
+    assert (found[:, 0] == MISSING).all()
+
+
+def test_the_loss_falls_and_the_curve_tells(model):
+    model.set_params(epochs=12).fit(csr(X))
+    assert [mark.epoch for mark in model.curve_] == list(range(1, 13))
+    assert model.curve_[-1].loss < model.curve_[0].loss
+    assert all(before.seconds < after.seconds for before, after in pairwise(model.curve_))
+    assert np.isnan([mark.value for mark in model.curve_]).all()
+    assert (model.epochs_, model.best_epoch_, model.stopped_) == (12, 12, "epochs")
+
+
+def test_the_same_seed_is_the_same_model(model, tmp_path):
+    model.set_params(epochs=3)
+    first, second, other = (clone(model).set_params(seed=seed).fit(csr(X)).score(csr(X)) for seed in (4, 4, 5))
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(first, other)
+
+
+# --- validation ----------------------------------------------------------------------------------------------------
+
+
+def test_the_best_epoch_is_kept(monkeypatch):
+    values = iter([0.1, 0.5, 0.3, 0.2, 0.6, 0.5, 0.4, 0.4, 0.9])
+    seen = []
+    network = LightGCN(**{**QUICK, "epochs": 100}, every=2, patience=3)
+
+    def judge(self, data, split):
+        def value(arrays):
+            seen.append({name: array.copy() for name, array in arrays.items()})
+            return next(values)
+
+        return value
+
+    monkeypatch.setattr(LightGCN, "_judge", judge)
+    network.set_params(validation_share=0.2).fit(csr(X))
+    assert (network.stopped_, network.epochs_, network.best_epoch_) == ("patience", 16, 10)
+    np.testing.assert_array_equal(network.item_factors_, seen[4]["items"])
+
+
+def test_a_validation_judges_every_so_often():
+    network = LightGCN(**{**QUICK, "validation_share": 0.2, "epochs": 10}, every=3, objective="recall@5").fit(csr(X))
+    judged = [mark.epoch for mark in network.curve_ if not np.isnan(mark.value)]
+    assert judged == [3, 6, 9, 10]
+    best = max(network.curve_, key=lambda mark: -1 if np.isnan(mark.value) else mark.value)
+    assert network.best_epoch_ == best.epoch
+
+
+def test_a_validation_of_ones_own_leaves_all_data_to_training():
+    data = Interactions(csr(X))
+    split = hold_out_items(data, 0.2, rng=np.random.default_rng(0))
+    network = LightGCN(**{**QUICK, "epochs": 4}, every=4, objective="ndcg@3").fit(split.train, validation=split)
+    own = evaluate(network, split, ["ndcg"], [3])["ndcg@3"]
+    assert network.curve_[-1].value == pytest.approx(own)
+
+
+def test_multvae_is_judged_by_new_users():
+    data = Interactions(csr(X))
+    network = MultVAE(**{**QUICK, "validation_share": 0.2}, hidden=16, every=20).fit(data)
+    assert not np.isnan(network.curve_[-1].value)
+    split = hold_out_users(data, 0.2, rng=np.random.default_rng(1))
+    assert evaluate(network, split, ["recall"], [3])["recall@3"] > 0.5
+
+
+def test_time_runs_out():
+    network = LightGCN(**{**QUICK, "epochs": 1_000_000}).fit(csr(X), time_budget=0.05)
+    assert network.stopped_ == "time"
+    assert network.curve_[-1].seconds >= 0.05 > network.curve_[-2].seconds
+
+
+def test_a_training_that_diverges_says_so():
+    with pytest.raises(DataError, match=r"diverged in epoch \d+.*below 1e\+30"):
+        MultVAE(**{**QUICK, "learning_rate": 1e30}, hidden=16).fit(csr(X))
+
+
+def test_progress_rises_to_the_end():
+    seen = []
+    LightGCN(**{**QUICK, "epochs": 4}).fit(csr(X), progress=lambda stage, share: seen.append((stage, share)))
+    assert {stage for stage, _ in seen} == {"train"}
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+# --- breaks --------------------------------------------------------------------------------------------------------
+
+
+class Cut(Exception):
+    """A break."""
+
+
+def cut_after(share):
+    def progress(stage, done):
+        if done > share:
+            raise Cut
+
+    return progress
+
+
+def test_a_training_that_was_cut_ends_as_if_it_had_not(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(_training, "_KEEP_EVERY", -1.0)
+    model.set_params(epochs=9, validation_share=0.2, every=2, batch_size=50)
+    whole = clone(model).fit(csr(X))
+    place = tmp_path / "training.npz"
+    for share in (0.4, 0.7):
+        with pytest.raises(Cut):
+            clone(model).fit(csr(X), checkpoint=place, progress=cut_after(share))
+    again = clone(model).fit(csr(X), checkpoint=place)
+    np.testing.assert_array_equal(again.score(csr(X)), whole.score(csr(X)))
+    np.testing.assert_array_equal(*([mark[2:] for mark in fitted.curve_] for fitted in (again, whole)))
+    assert (again.best_epoch_, again.stopped_) == (whole.best_epoch_, whole.stopped_)
+
+
+KILLED = """
+import sys, numpy as np
+from relae.baselines.neural import _training
+from relae.baselines import LightGCN
+import scipy.sparse as sp
+_training._KEEP_EVERY = -1.0
+x = sp.csr_array(np.load(sys.argv[1]))
+model = LightGCN(dim=8, epochs=40, batch_size=64, validation_share=0.2, every=3)
+model.fit(x, checkpoint=sys.argv[2], progress=lambda stage, done: print(done, flush=True))
+np.save(sys.argv[3], model.score(x))
+"""
+
+
+def test_a_process_that_is_killed_goes_on(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+
+    def start(place, out):
+        arguments = [sys.executable, "-c", KILLED, tmp_path / "x.npy", tmp_path / place, tmp_path / out]
+        return subprocess.Popen(list(map(str, arguments)), stdout=subprocess.PIPE, text=True)
+
+    undisturbed = start("a.npz", "whole.npy")
+    killed = start("b.npz", "again.npy")
+    for line in killed.stdout:
+        if float(line) > 0.5:
+            break
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    again = start("b.npz", "again.npy")
+    first = float(again.stdout.readline())
+    assert first > 0.3  # it did not begin anew
+    for process in (undisturbed, again):
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "again.npy"), np.load(tmp_path / "whole.npy"))
+
+
+def test_a_finished_training_is_taken_from_its_checkpoint(tmp_path):
+    place = tmp_path / "deep" / "training.npz"
+    first = LightGCN(**{**QUICK, "epochs": 5}).fit(csr(X), checkpoint=place)
+    second = LightGCN(**{**QUICK, "epochs": 5}).fit(csr(X), checkpoint=place)
+    np.testing.assert_array_equal(second.curve_, first.curve_)
+    more = LightGCN(**{**QUICK, "epochs": 7}).fit(csr(X), checkpoint=place)
+    straight = LightGCN(**{**QUICK, "epochs": 7}).fit(csr(X))
+    np.testing.assert_array_equal(more.user_factors_, straight.user_factors_)
+
+
+def test_checkpoints_of_others_and_damaged_ones_are_refused(tmp_path):
+    place = tmp_path / "training.npz"
+    LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=place)
+    with pytest.raises(DataError, match=r"training\.npz belongs to a training with other data or parameters"):
+        LightGCN(**{**QUICK, "epochs": 2}, layers=2).fit(csr(X), checkpoint=place)
+    with pytest.raises(DataError, match="other data or parameters"):
+        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X[:, ::-1]), checkpoint=place)
+    place.write_bytes(place.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"training\.npz is damaged.*remove it"):
+        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=place)
+    with pytest.raises(DataError, match="cannot be written"):
+        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=tmp_path / "training.npz" / "below.npz")
+
+
+# --- users, parameters, folders ------------------------------------------------------------------------------------
+
+
+def test_only_multvae_folds_in_new_users(model):
+    model.set_params(epochs=2).fit(csr(X))
+    new = X[:3].copy()
+    new[1, :] = 0
+    new[1, [0, 9]] = 1
+    if model.folds_in:
+        assert model.recommend(csr(new), 3)[0].shape == (3, 3)
+        return
+    with pytest.raises(DataError, match=r"knows the 90 users .* 1 of 3 histories are none of theirs.*RDLAE"):
+        model.recommend(csr(new), 3)
+    popular, scores = model.recommend(csr(np.zeros((1, X.shape[1]), np.float32)), 2)
+    assert (scores == 0).all()
+    assert (popular >= 0).all()
+
+
+def test_a_folder_brings_it_back(model, tmp_path):
+    data = Interactions(csr(X), items=[f"item {column}" for column in range(X.shape[1])])
+    model.set_params(epochs=4, validation_share=0.2, every=2).fit(data)
+    model.save(tmp_path / "model", histories=data, title="blocks")
+    again = relae.load(tmp_path / "model", verify=True)
+    assert repr(again) == repr(model)
+    np.testing.assert_allclose(again.score(data), model.score(data), atol=1e-6)
+    np.testing.assert_array_equal(again.recommend(data, 3)[0], model.recommend(data, 3)[0])
+    np.testing.assert_array_equal(again.curve_, model.curve_)
+    assert (again.best_epoch_, again.stopped_) == (model.best_epoch_, model.stopped_)
+
+
+WITHOUT_TORCH = """
+import json, sys
+import numpy as np
+sys.modules["torch"] = None
+import relae
+from relae.baselines import LightGCN
+model = relae.load(sys.argv[1])
+ids, _ = model.recommend(json.loads(sys.argv[2]), 2)
+try:
+    LightGCN().fit(np.eye(2))
+except relae.RelaeError as error:
+    print(json.dumps([ids.tolist(), str(error)]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["LightGCN", "MultVAE"])
+def test_scores_need_no_torch(kind, tmp_path):
+    model = clone(MODELS[kind]).set_params(epochs=3).fit(csr(X))
+    model.save(tmp_path / "model")
+    history = np.flatnonzero(X[0]).tolist()
+    command = [sys.executable, "-c", WITHOUT_TORCH, str(tmp_path / "model"), json.dumps(history)]
+    ids, error = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert ids == model.recommend(csr(X[:1]), 2)[0][0].tolist()
+    assert error == "torch is not installed: pip install 'relae[neural]'"
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "message"),
+    [
+        (LightGCN, {"epochs": 0}, "epochs must be a whole number of at least 1"),
+        (LightGCN, {"dim": 2.5}, "dim must be a whole number"),
+        (LightGCN, {"learning_rate": -1}, "learning_rate must be a finite number"),
+        (LightGCN, {"learning_rate": 0}, "learning_rate must be above 0"),
+        (LightGCN, {"validation_share": 1.0}, "validation_share must be at least 0 and below 1"),
+        (LightGCN, {"objective": "ndcg"}, "objective must be a metric and a cut-off"),
+        (LightGCN, {"batch_size": 0}, "batch_size must be a whole number"),
+        (LightGCN, {"patience": -1}, "patience must be"),
+        (LightGCN, {"l2": float("nan")}, "l2 must be"),
+        (GRMF, {"smoothness": -1}, "smoothness must be"),
+        (LTOCF, {"duration": 0}, "duration must be above 0"),
+        (LTOCF, {"method": "magic"}, "method must be one of"),
+        (HMLET, {"gates": "somewhere"}, "gates must be 'end', 'middle', 'front' or 'all'"),
+        (HMLET, {"dropout": 1}, "dropout must be"),
+        (MultVAE, {"hidden": 0}, "hidden must be"),
+        (MultVAE, {"anneal_cap": -0.1}, "anneal_cap must be"),
+    ],
+)
+def test_wrong_parameters_are_named(kind, wrong, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**wrong).fit(csr(X))
+
+
+def test_all_parameters_are_known_by_name():
+    model = LightGCN(layers=2, epochs=7, learning_rate=0.5)
+    assert repr(model) == "LightGCN(layers=2, learning_rate=0.5, epochs=7)"
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(
+        ValueError, match=r"LightGCN has no parameter 'depth': its parameters are dim, layers, l2, learn"
+    ):
+        model.set_params(depth=3)
+    with pytest.raises(TypeError, match="depth"):
+        LightGCN(depth=3)
+
+
+# --- real data -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(MODELS))
+def test_it_beats_popularity_on_ml_1m(kind):
+    data = Interactions.read(real("ml-1m") / "interactions.csv.gz", rating="rating", min_rating=4)
+    split = hold_out_items(data, 0.2, rng=np.random.default_rng(0))
+    options = {"epochs": 12, "validation_share": 0.0, "batch_size": None}
+    model = type(MODELS[kind])(**options).fit(split.train)
+    ours, base = (evaluate(m, split, ["ndcg"], [20])["ndcg@20"] for m in (model, Popularity().fit(split.train)))
+    assert ours > 1.2 * base
