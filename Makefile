@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# A range would take the newest build, which on Linux brings gigabytes of CUDA.
+TORCH  ?= 2.13.0
 
 .PHONY: demo test check bench docs reference clean help
 
 help:
 	@echo "make demo    the embedded data set, end to end, in under a minute"
-	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets)"
+	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets, NEURAL=1 those that need torch)"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
 	@echo "make reference   the pages of the docs about commands and HTTP, made from the program"
@@ -16,7 +18,7 @@ help:
 demo: $(VENV)/.core
 	$(BIN)/relae demo
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(if $(NEURAL),$(VENV)/.neural)
 	$(BIN)/python -m pytest
 
 check: $(VENV)/.dev
@@ -45,6 +47,10 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.neural: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[neural]' 'torch==$(TORCH)'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python

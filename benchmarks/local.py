@@ -2,15 +2,17 @@
 
 `python -m benchmarks.local ml-1m | gowalla`: a table of K. `python -m benchmarks.local update`: new users by update and
 by refit, n = 10,000. `python -m benchmarks.local table FILE USER ITEM K`: a table with a tenth of its users held out,
-beside popularity and implicit's item-KNN. `python -m benchmarks.local folder FOLDER K`: streaming read, fit, save and
-1,000 recommendations of a folder of Parquet files (columns user, item), in one process. Real data with RELAE_DATA set
-to a folder that contains it.
+beside popularity, item-KNN, and SANSA where it is installed. `python -m benchmarks.local folder FOLDER K`: streaming
+read, fit, save and 1,000 recommendations of a folder of Parquet files (columns user, item), in one process. Real data
+with RELAE_DATA set to a folder that contains it.
 """
 
 import json
+import logging
 import resource
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 
@@ -19,7 +21,7 @@ import psutil
 import scipy.sparse as sp
 
 from relae import EASE, RDLAE, Interactions, store
-from relae.baselines import Popularity
+from relae.baselines import ItemKNN, Popularity
 from relae.data import datasets
 from relae.evaluation import Split, evaluate, given_split, hold_out_users, strong_lists
 from relae.linalg import as_csr, sparse_sparse
@@ -111,7 +113,12 @@ def table(path: str, user: str, item: str, count: int) -> None:
     """A table as it is, beside what everybody has at hand."""
     data = Interactions.read(path, user=user, item=item)
     split = hold_out_users(data, share=0.1, rng=np.random.default_rng(0))
-    for model in (Popularity(), ItemKnn(), RDLAE(dropout=0.3, xi=0.3, solver="local", neighbours=count)):
+    rivals = [Popularity(), ItemKNN(), RDLAE(dropout=0.3, xi=0.3, solver="local", neighbours=count)]
+    if find_spec("implicit") is not None:
+        rivals.append(ImplicitKnn())
+    if find_spec("sansa") is not None:  # needs SuiteSparse's headers
+        rivals += [Sansa(l2, density) for density in (1e-5, 5e-5) for l2 in (1.0, 10.0)]
+    for model in rivals:
         started = perf_counter()
         model.fit(split.train)
         seconds = perf_counter() - started
@@ -130,13 +137,13 @@ def table(path: str, user: str, item: str, count: int) -> None:
         print(json.dumps(line), flush=True)
 
 
-class ItemKnn(HistoryRecommender):
+class ImplicitKnn(HistoryRecommender):
     """implicit's item-KNN by cosine behind our protocol, so that lists are made and judged alike."""
 
     def __init__(self, neighbours: int = 100) -> None:
         self.neighbours = neighbours
 
-    def fit(self, data: Interactions, *, progress: object = None) -> "ItemKnn":
+    def fit(self, data: Interactions, *, progress: object = None) -> "ImplicitKnn":
         from implicit.nearest_neighbours import CosineRecommender
 
         found = CosineRecommender(K=self.neighbours)
@@ -147,6 +154,33 @@ class ItemKnn(HistoryRecommender):
 
     def _project(self, batch: sp.csr_array) -> np.ndarray:
         return sparse_sparse(batch, self.similarity_)
+
+    def _users_at_once(self) -> int:
+        return 100
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(np.float32)
+
+
+class Sansa(HistoryRecommender):
+    """SANSA (Spišák et al., RecSys 2023), a sparse approximation of EASE, behind our protocol."""
+
+    def __init__(self, l2: float = 10.0, density: float = 5e-5) -> None:
+        self.l2, self.density = l2, density
+
+    def fit(self, data: Interactions, *, progress: object = None) -> "Sansa":
+        from sansa import SANSA, ICFGramianFactorizerConfig, SANSAConfig, UMRUnitLowerTriangleInverterConfig
+
+        logging.disable()
+        parts = (ICFGramianFactorizerConfig(), UMRUnitLowerTriangleInverterConfig(scans=1, finetune_steps=5))
+        found = SANSA(SANSAConfig(self.l2, self.density, *parts)).fit(sp.csr_matrix(data.matrix))
+        self.left_, self.right_ = (as_csr(part, np.float32) for part in found.weights)
+        self._remember(data)
+        return self
+
+    def _project(self, batch: sp.csr_array) -> np.ndarray:
+        return sparse_sparse(as_csr(batch @ self.left_, np.float32), self.right_)
 
     def _users_at_once(self) -> int:
         return 100

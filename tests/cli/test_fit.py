@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from relae import DLAE, EASE, RDLAE, store
-from relae.baselines import GFCF
-from relae.cli._choice import KINDS, read_run
+from relae.baselines import Trained
+from relae.cli._choice import chosen_model, read_run
+from relae.store import KINDS, kind
 
 from .suite import COMMAND, files, shown
 
@@ -39,14 +40,67 @@ def test_it_fits_saves_and_says_what_next(table, columns, data, tmp_path):
     assert files(out.parent) == ["model"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_model_can_be_fitted(kind, table, columns, data, tmp_path, shell):
-    given = ("--rank", 5) if kind == "gfcf" else ()
-    text = shell.ok("fit", table, *columns, "--model", kind, *given, "--out", tmp_path / "m")
-    wanted = GFCF(rank=5) if kind == "gfcf" else KINDS[kind]()
-    assert type(store.load(tmp_path / "m")) is KINDS[kind]
-    assert same_lists(tmp_path / "m", wanted.fit(data), data)
-    assert ("tune" in text) == (kind not in ("gfcf", "popularity"))  # a rule was used, and there is better
+@pytest.mark.parametrize("name", KINDS)
+def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
+    trained = issubclass(kind(name), Trained)
+    if trained:
+        pytest.importorskip("torch", reason="the extra neural is not installed")
+    given = {"rank": 5} if name == "gfcf" else {"epochs": 2} if trained else {}
+    options = [part for option, value in given.items() for part in (f"--{option}", value)]
+    text = shell.ok("fit", table, *columns, "--model", name, *options, "--out", tmp_path / "m")
+    assert type(store.load(tmp_path / "m")) is kind(name)
+    assert same_lists(tmp_path / "m", kind(name)(**given).fit(data), data)
+    assert ("tune" in text) == (name in ("rdlae", "edlae", "dlae", "rlae", "ease", "lae"))  # a rule was used
+    assert files(tmp_path) == ["m"]  # nothing of a training is left
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "wanted"),
+    [
+        ("ease", ["l2=7"], {"l2": 7}),
+        ("ease", ["l2=none", "nearest-by=count"], {"l2": None, "nearest_by": "count"}),
+        ("rdlae", [" xi = 1e-1 ", "neighbours=12"], {"xi": 0.1, "neighbours": 12}),
+        ("rdlae", ["solver=dual"], {"solver": "dual"}),
+        ("ltocf", ["residual=yes", "batch_size=64"], {"residual": True, "batch_size": 64}),
+        ("multvae", ["seed=3", "objective=ndcg@5"], {"seed": 3, "objective": "ndcg@5"}),
+    ],
+)
+def test_any_parameter_can_be_set(name, given, wanted):
+    model = chosen_model({"model": name, "set": given}, None, solver="auto", dtype="float32")
+    assert type(model) is kind(name)
+    assert model.get_params() == kind(name)().get_params() | wanted
+    assert all(type(model.get_params()[key]) is type(value) for key, value in wanted.items())
+
+
+def test_a_training_goes_on_after_a_break(table, columns, data, tmp_path, shell, monkeypatch):
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    given = (table, *columns, "--model", "grmf", "--epochs", 12, "--dim", 8, "--set", "every=2")
+    shell.ok("fit", *given, "--out", tmp_path / "whole")
+    seen = []
+
+    def save(*_, **__):
+        seen.extend(files(tmp_path))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "save", save)
+        assert shell("fit", *given, "--out", tmp_path / "broken").code == 130
+    assert "broken.training" in seen
+    fits = []
+    monkeypatch.setattr("relae.baselines.neural._training._epoch", lambda *_: fits.append(1) or 0.0)
+    done = shell("fit", *given, "--out", tmp_path / "broken")
+    assert (done.code, fits) == (0, [])  # every epoch was there already
+    assert "going on from" in done.err
+    assert files(tmp_path) == ["broken", "whole"]
+    assert same_lists(tmp_path / "broken", store.load(tmp_path / "whole"), data)
+
+
+def test_a_training_ends_with_its_time(table, columns, tmp_path, shell):
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    given = ("--model", "grmf", "--epochs", 100_000, "--patience", 0, "--dim", 4, "--time-budget", 0.005)
+    answer = json.loads(shell.ok("fit", table, *columns, *given, "--out", tmp_path / "m", "--json"))
+    assert answer["fitted"]["stopped"] == "time"
+    assert 1 <= answer["fitted"]["epochs"] < 100_000
 
 
 def test_solver_precision_and_form(table, columns, data, tmp_path, shell):
@@ -80,6 +134,31 @@ def test_a_run_says_what_to_fit_and_to_what(tuned, data, tmp_path, shell):
     assert repr(store.load(tmp_path / "m")) == repr(run.chosen.model())
     assert same_lists(tmp_path / "m", run.chosen.model().fit(data), data)
     assert store.open_model(tmp_path / "m").info["data"]["titles"]
+
+
+def test_a_run_of_another_model_says_what_to_fit(table, columns, data, tmp_path, shell):
+    given = ("--model", "itemknn", "--budget", 3, "--objective", "ndcg@5", "--no-test")
+    shell.ok("tune", table, *columns, *given, "--out", tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    assert type(run.model) is kind("itemknn")
+    shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "m")
+    assert repr(store.load(tmp_path / "m")) == repr(run.model)
+    shell.ok("fit", "--from", tmp_path / "run", "--model", "itemknn", "--neighbours", 3, "--out", tmp_path / "n")
+    assert store.load(tmp_path / "n").get_params() == run.model.get_params() | {"neighbours": 3}
+    shell.ok("fit", "--from", tmp_path / "run", "--model", "ease", "--out", tmp_path / "o")  # nothing of it was tuned
+    assert repr(store.load(tmp_path / "o")) == "EASE()"
+
+
+def test_a_run_says_how_to_solve(table, columns, tmp_path, shell):
+    how = ("--solver", "local", "--neighbours", 9)
+    shell.ok(
+        "tune", table, *columns, *how, "--budget", 2, "--objective", "ndcg@5", "--no-test", "--out", tmp_path / "run"
+    )
+    shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "m")
+    model = store.load(tmp_path / "m")
+    assert (model.solver, model.neighbours) == ("local", 9)
+    shell.ok("fit", "--from", tmp_path / "run", "--solver", "primal", "--out", tmp_path / "n")
+    assert store.load(tmp_path / "n").solver == "primal"
 
 
 def test_what_is_given_goes_before_the_run(tuned, data, tmp_path, shell):

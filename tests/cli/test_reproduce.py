@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from relae.cli import _reproduce
+from relae.reproduce import _run
+
 from ..reproduce.conftest import write
+from ..tuning.suite import Learner
 
 COMMAND = [sys.executable, "-c", "from relae.cli import main; main()", "reproduce"]
 
@@ -96,3 +100,76 @@ def test_a_file_that_is_not_ours_is_an_error_and_is_kept(data: Path, tmp_path: P
     assert "Traceback" not in done.stderr
     assert (tmp_path / "table3-gowalla.json").read_text() == "my notes"
     assert run(data, tmp_path, "table3", "--models", "ease", "--tolerance", "1", "--fresh").returncode == 0
+
+
+# --- models that are trained -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def learner(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Reproduce with a fake model that is trained, in this process; return the exit code and what was shown."""
+    monkeypatch.setenv("RELAE_DATA", str(data))
+    monkeypatch.setenv("COLUMNS", "100")
+    real = _run.kind
+    monkeypatch.setattr(_run, "kind", lambda name: Learner if name == "LightGCN" else real(name))
+    Learner.given.clear()
+
+    def reproduce(models: str, **options: object) -> tuple[bool, str]:
+        given = {"tolerance": 0.0001, "out": tmp_path, "fresh": False} | options
+        done = _reproduce.reproduce("table3", "gowalla", models.split(","), **given)
+        return done, " ".join(capsys.readouterr().out.split())
+
+    return reproduce
+
+
+def test_a_trained_model_is_shown_and_not_counted(learner, tmp_path: Path) -> None:
+    good, text = learner("lightgcn", time_budget=9.0)
+    assert good  # far from the paper, and no failure
+    assert "cells equal" not in text
+    assert "Not counted, because the paper does not say how these were trained: LightGCN: recall@20" in text
+    assert "(paper 0.1830)" in text
+    assert "trained here for 5 epochs in 2 s (cut short by the time it was given)" in text
+    curve = list(csv.DictReader((tmp_path / "table3-gowalla-lightgcn-curve.csv").read_text().splitlines()))
+    assert [row["epoch"] for row in curve] == ["1", "2", "3", "4", "5"]
+    assert [row["value"] for row in curve] == ["", "0.2", "", "0.4", ""]
+    [one, _] = csv.DictReader((tmp_path / "table3-gowalla.csv").read_text().splitlines())
+    assert "cut short" in one["remark"]
+    table = (tmp_path / "table3-gowalla.md").read_text()
+    assert "| LightGCN (trained here) | 0.1830 / " in table
+    assert "LightGCN: trained here for 5 epochs" in table
+
+
+def test_a_trained_model_does_not_hide_another_that_is_off(learner) -> None:
+    good, text = learner("lightgcn,ease")
+    assert not good
+    assert "of 2 cells equal" in text
+    assert "LightGCN ndcg@20: paper" not in text
+
+
+def test_what_was_cut_short_goes_on_only_with_more_time(learner, tmp_path: Path) -> None:
+    learner("lightgcn", time_budget=9.0)
+    learner("lightgcn", time_budget=9.0)
+    assert len(Learner.given) == 1
+    learner("lightgcn", time_budget=20.0)
+    assert [given["time_budget"] for given in Learner.given] == [9.0, 20.0]
+    learner("lightgcn")
+    learner("lightgcn")
+    assert len(Learner.given) == 3  # the third came to its end, and the fourth found it
+    assert not (tmp_path / "table3-gowalla-lightgcn.checkpoint").exists()
+
+
+def test_a_time_budget_that_is_none(data: Path, tmp_path: Path) -> None:
+    done = run(data, tmp_path, "table3", "--models", "ease", "--time-budget", "0")
+    assert done.returncode == 2
+    assert "seconds above 0" in done.stderr
+
+
+def test_a_real_trained_model(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    done = run(data, tmp_path, "table3", "--models", "grmf", "--time-budget", "0.5")
+    assert done.returncode == 0, done.stderr
+    [row] = json.loads((tmp_path / "table3-gowalla.json").read_text())["rows"]
+    assert row["training"]["stopped"] == "time"
+    assert row["training"]["epochs"] == len(row["training"]["curve"]) >= 1
+    assert (tmp_path / "table3-gowalla-grmf-curve.csv").exists()
+    assert (tmp_path / "table3-gowalla-grmf.checkpoint").exists()

@@ -8,8 +8,11 @@ from relae.baselines import GFCF
 from relae.data import datasets
 from relae.evaluation import evaluate
 from relae.models import RDLAE as Fitted
-from relae.reproduce import Cell, experiment
-from relae.reproduce._paper import REMARKS, TABLES, parameters, printed
+from relae.reproduce import Cell, Row, _run, experiment
+from relae.reproduce._paper import REMARKS, TABLES, TRAINED, parameters, printed
+from relae.store import kind
+
+from ..tuning.suite import Learner
 
 CLASSES = {"LAE": LAE, "EASE": EASE, "RLAE": RLAE, "DLAE": DLAE, "EDLAE": EDLAE, "RDLAE": RDLAE, "GF-CF": GFCF}
 TABLE_2 = ["recall_capped", "ndcg", "tail_recall_capped", "tail_ndcg", "unbiased_recall", "unbiased_ndcg"]
@@ -60,9 +63,9 @@ def test_cells_are_what_each_model_alone_scores_in_the_papers_mode(table):
     assert list(CLASSES) != list(rows)  # in the order of the fits
     assert set(rows) == set(CLASSES)
     metrics, ks = (TABLE_2, [20, 100]) if table == "table2" else (["recall", "ndcg"], [20])
-    for name, kind in CLASSES.items():
+    for name, made in CLASSES.items():
         given = parameters(table, "gowalla")[name]
-        model = kind(**{key: value for key, value in given.items() if key in kind().get_params()})
+        model = made(**{key: value for key, value in given.items() if key in made().get_params()})
         expected = evaluate(model.fit(job.split.train), job.split, metrics, ks, mode="paper").means
         assert {cell.metric: cell.ours for cell in rows[name].cells} == pytest.approx(expected, abs=2e-6)
 
@@ -112,7 +115,8 @@ def test_the_fourth_decimal_decides():
         (("table1", "gowalla"), "table2 and table3"),
         (("table3", "ml-20m"), "gowalla, yelp2018, amazon-book"),
         (("table2", "gowalla", ["eaze"]), "did you mean EASE"),
-        (("table3", "gowalla", ["LightGCN"]), "LightGCN cannot be run here"),
+        (("table2", "gowalla", ["LightGCN"]), "the table has no model 'LightGCN'"),
+        (("table3", "gowalla", ["litegcn"]), "did you mean LightGCN"),
         (("table3", "yelp2018"), "relae datasets get yelp2018"),
     ],
 )
@@ -128,3 +132,66 @@ def test_the_split_of_table_2_is_made_of_the_published_files_alone():
     assert job.split.train.n_users == users - 6000
     assert len(job.split.users) == 3000
     assert np.diff(job.split.truth.indptr).min() >= 1  # a fifth of nearly ten items or more
+
+
+# --- models that are trained -------------------------------------------------------------------------------------
+
+
+def test_the_trained_models_are_those_of_table_3_without_parameters_and_have_a_class():
+    for dataset in ("gowalla", "yelp2018", "amazon-book"):
+        assert [name for name in printed("table3", dataset) if name not in CLASSES] == list(TRAINED)
+    assert not set(TRAINED) & set(printed("table2", "gowalla"))
+    assert [kind(name.replace("-", "")).__name__.lower() for name in TRAINED] == [
+        name.replace("-", "").lower() for name in TRAINED
+    ]
+
+
+@pytest.mark.usefixtures("small")
+def test_trained_models_are_run_only_when_they_are_named():
+    assert set(experiment("table3", "gowalla").models) == set(CLASSES)
+    named = experiment("table3", "gowalla", ["ltocf", "LT-OCF", "grmfnorm", "ease"])
+    assert named.models == ("GRMF-Norm", "LT-OCF", "EASE")
+    assert named.fits() == [["GRMF-Norm"], ["LT-OCF"], ["EASE"]]
+
+
+@pytest.fixture
+def trained(small, monkeypatch):
+    """One row of a fake model under the name of LightGCN, and what its fit was given."""
+    monkeypatch.setattr(_run, "kind", lambda name: Learner)
+    Learner.given.clear()
+    return experiment("table3", "gowalla", ["lightgcn"])
+
+
+def test_a_trained_row_has_its_training_and_never_sees_the_test(trained, tmp_path):
+    [row] = trained.run(time_budget=7.0, checkpoints=tmp_path)
+    place = tmp_path / "table3-gowalla-lightgcn.checkpoint"
+    assert Learner.given == [{"validation": None, "checkpoint": place, "time_budget": 7.0}]
+    assert place.exists()  # cut short by time: more of it goes on from here
+    expected = evaluate(Learner().fit(trained.split.train), trained.split, ["recall", "ndcg"], [20], mode="paper").means
+    assert {cell.metric: cell.ours for cell in row.cells} == pytest.approx(expected)
+    assert {cell.metric: cell.paper for cell in row.cells} == printed("table3", "gowalla")["LightGCN"]
+    assert (row.seconds, row.training.epochs, row.parameters) == (2.5, 5, Learner().get_params())
+
+
+def test_a_finished_training_leaves_no_checkpoint(trained, tmp_path):
+    [row] = trained.run(checkpoints=tmp_path)
+    assert row.training.stopped == "patience"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_note_says_what_is_known_and_no_more(trained):
+    [row] = trained.run(time_budget=7.0)
+    assert not row.counts
+    for part in ("for 5 epochs in 2 s (cut short by the time it was given)", "epoch 4 counts", "relae's defaults"):
+        assert part in row.note
+    assert "does not say how long it trained" in row.note
+    assert "neither for nor against" in row.note
+    assert Row("EASE", {}, (), 1.0).note == ""
+    assert Row("EASE", {}, (), 1.0).counts
+
+
+def test_more_time_is_used_and_less_is_not(trained):
+    [cut] = trained.run(time_budget=7.0)
+    assert [cut.is_final(seconds) for seconds in (5.0, 7.0, 8.0, None)] == [True, True, False, False]
+    [whole] = trained.run()
+    assert all(whole.is_final(seconds) for seconds in (5.0, None))

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
-from relae.baselines import GFCF, Popularity
+from relae.baselines import GFCF, IALS, ItemKNN, Popularity
 
 from ..oracles import csr, example, new_histories
 
@@ -23,6 +23,8 @@ MODELS = {
     "local": RDLAE(3.0, 0.4, 0.42, solver="local", neighbours=9),
     "GFCF": GFCF(0.3, 5),
     "GFCF without vectors": GFCF(0.0),
+    "IALS": IALS(6),
+    "ItemKNN": ItemKNN(5),
     "Popularity": Popularity(),
 }
 

@@ -42,7 +42,7 @@ class ItemKNN(HistoryRecommender):
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {
-        "neighbours": Range(10, 1000, log=True, whole=True),
+        "neighbours": Range(3, 1000, log=True, whole=True),
         "shrink": Range(0.1, 1000, log=True),
     }
 

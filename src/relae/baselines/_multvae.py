@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from relae.baselines.neural import Network
 
 _BATCH_BYTES = 128e6
-_LAYERS = ("encoder_hidden", "encoder_code", "decoder_hidden", "decoder_items")
 
 
 class MultVAE(Trained):
@@ -26,7 +25,7 @@ class MultVAE(Trained):
     dim : int
         Length of the code of a user.
     hidden : int
-        Width of the layers before and after it.
+        Width of the layers before and after it; 0 for none.
     dropout : float
         Of the history, in training.
     anneal_cap : float
@@ -71,7 +70,7 @@ class MultVAE(Trained):
     def _check(self) -> None:
         super()._check()
         check_whole("dim", self.dim, 1)
-        check_whole("hidden", self.hidden, 1)
+        check_whole("hidden", self.hidden, 0)
         check_whole("anneal_steps", self.anneal_steps, 0)
         check_positive("anneal_cap", self.anneal_cap, zero=True)
         check_positive("l2", self.l2, zero=True)
@@ -97,10 +96,26 @@ class MultVAE(Trained):
         scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
         values = (batch.data * np.repeat(scale, np.diff(batch.indptr))).astype(np.float32)
         scaled = as_csr(type(batch)((values, batch.indices, batch.indptr), shape=batch.shape), np.float32)
-        weights = [self.layers_[f"{layer}_weight"] for layer in _LAYERS]
-        biases = [self.layers_[f"{layer}_bias"] for layer in _LAYERS]
-        code = np.tanh(sparse_dense(scaled, weights[0]) + biases[0]) @ weights[1] + biases[1]
-        return np.asarray(np.tanh(code @ weights[2] + biases[2]) @ weights[3] + biases[3])
+        state: Dense = np.empty((0, 0), np.float32)
+        for at, layer in enumerate(self._widths()):
+            weight, bias = self.layers_[f"{layer}_weight"], self.layers_[f"{layer}_bias"]
+            state = (sparse_dense(scaled, weight) if at == 0 else state @ weight) + bias
+            if layer.endswith("hidden"):
+                np.tanh(state, out=state)
+        return state
+
+    def _widths(self) -> dict[str, tuple[int, int]]:
+        """The layers that a score goes through: how much comes in, how much goes out."""
+        items, between = len(self.items_), self.hidden or self.dim
+        ends = {"encoder_outer": (self.hidden or items, self.dim), "decoder_outer": (between, items)}
+        if not self.hidden:
+            return ends
+        return {
+            "encoder_hidden": (items, self.hidden),
+            "encoder_outer": ends["encoder_outer"],
+            "decoder_hidden": (self.dim, self.hidden),
+            "decoder_outer": ends["decoder_outer"],
+        }
 
     def _users_at_once(self) -> int:
         return int(_BATCH_BYTES / (4 * (len(self.items_) + 2 * self.hidden)))
@@ -115,9 +130,8 @@ class MultVAE(Trained):
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        widths = [len(self.items_), self.hidden, self.dim, self.hidden, len(self.items_)]
         found = {}
-        for layer, given, made in zip(_LAYERS, widths[:-1], widths[1:], strict=True):
+        for layer, (given, made) in self._widths().items():
             for name, shape in ((f"{layer}_weight", (given, made)), (f"{layer}_bias", (made,))):
                 found[name] = arrays[name]
                 if found[name].shape != shape or found[name].dtype != np.float32:

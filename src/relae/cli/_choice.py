@@ -7,21 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relae.baselines import GFCF, Popularity
 from relae.cli._data import Columns
+from relae.cli._parse import names
 from relae.errors import DataError
-from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
+from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
+from relae.store import KINDS, kind
 from relae.tuning import Point
 
-KINDS: dict[str, type[HistoryRecommender]] = {
-    kind.__name__.lower(): kind for kind in (RDLAE, EDLAE, DLAE, RLAE, EASE, LAE, GFCF, Popularity)
-}
+_TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of `relae tune` has chosen, and what for."""
+    """What a run of `relae tune` has chosen, and what for.
+
+    A run of the linear autoencoders has a `chosen` point, the best of each (`bests`) and how they were solved; a run of
+    another model has that model.
+    """
 
     path: Path
     source: str
@@ -30,8 +33,10 @@ class Run:
     share: float
     seed: int
     objective: str
-    chosen: Point
+    chosen: Point | None
     bests: Mapping[str, Point]
+    how: Mapping[str, Any]
+    model: HistoryRecommender | None
 
 
 def read_run(path: Path) -> Run:
@@ -41,6 +46,7 @@ def read_run(path: Path) -> Run:
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
         request = result["request"]
+        linear = "kind" not in result
         return Run(
             path,
             str(request["source"]),
@@ -49,8 +55,10 @@ def read_run(path: Path) -> Run:
             float(request["share"]),
             int(request["seed"]),
             str(result["objective"]),
-            _point(result["chosen"]),
-            {name: _point(point) for name, point in result["best"].items()},
+            _point(result["chosen"]) if linear else None,
+            {name: _point(point) for name, point in result["best"].items()} if linear else {},
+            _how(request),
+            None if linear else kind(result["kind"])(**result["parameters"]),
         )
     except FileNotFoundError as error:
         what = "has no result.json: the run is not finished" if path.is_dir() else "is no folder of a run"
@@ -65,6 +73,12 @@ def _point(record: Mapping[str, float]) -> Point:
     return Point(float(record["l2"]), float(record["dropout"]), float(record["xi"]), {})
 
 
+def _how(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how the inverses of a run were solved; a run of an earlier version does not say how many neighbours."""
+    neighbours = request.get("parameters", {}).get("neighbours")
+    return {"solver": str(request["solver"])} | ({} if neighbours is None else {"neighbours": int(neighbours)})
+
+
 def source_of(data: str | None, given: Mapping[str, Any], run: Run | None) -> tuple[str, Columns]:
     """Return DATA and its columns: what is given, otherwise the run's."""
     if data is None and run is None:
@@ -73,7 +87,7 @@ def source_of(data: str | None, given: Mapping[str, Any], run: Run | None) -> tu
     return (data if data is not None else run.source if run is not None else ""), columns
 
 
-def chosen_model(given: Mapping[str, Any], run: Run | None, **how: str) -> HistoryRecommender:
+def chosen_model(given: Mapping[str, Any], run: Run | None, **how: Any) -> HistoryRecommender:
     """Return a model that is not fitted yet.
 
     Parameters
@@ -83,33 +97,87 @@ def chosen_model(given: Mapping[str, Any], run: Run | None, **how: str) -> Histo
     run
         Where the parameters come from that are not given; without it they are the model's defaults.
     how
-        Solver and precision, for the models that have them.
+        Solver and precision, for the models that have them; the solver "auto" leaves it to the run.
     """
     options = dict(given)
-    kind = options.pop("model", None)
-    model = _fresh(kind) if run is None else _of_run(run, kind)
-    names = model.get_params()
+    name, pairs = options.pop("model", None), options.pop("set", ())
+    model = kind("rdlae" if name is None else name)() if run is None else _of_run(run, name)
+    own = model.get_params()
     for option in options:
-        if option not in names:
+        if option not in own:
             raise DataError(_stranger(type(model), option))
-    return model.set_params(**options, **{name: value for name, value in how.items() if name in names})
+    options |= dict(_pair(model, pair) for pair in pairs)
+    if run is not None and how.get("solver") == "auto":
+        how |= run.how
+    return model.set_params(**{name: value for name, value in how.items() if name in own} | options)
 
 
-def _fresh(kind: str | None) -> HistoryRecommender:
-    return KINDS["rdlae" if kind is None else str(kind)]()
-
-
-def _of_run(run: Run, kind: str | None) -> HistoryRecommender:
-    if kind is None:
+def _of_run(run: Run, name: str | None) -> HistoryRecommender:
+    if run.model is not None and name in (None, type(run.model).__name__.lower()):
+        return run.model
+    if name is None and run.chosen is not None:
         return run.chosen.model()
-    name = KINDS[str(kind)].__name__
-    if not issubclass(KINDS[str(kind)], LinearAutoencoder):
-        return _fresh(kind)  # nothing of it was tuned, and it can be judged by the same users
-    if name not in run.bests:
-        raise DataError(f"{run.path} has no {name}: it has {', '.join(run.bests)}")
-    return run.bests[name].model(name)
+    asked = kind(str(name))
+    if run.model is not None or not issubclass(asked, LinearAutoencoder):
+        return asked()  # nothing of it was tuned, and it can be judged by the same users
+    if asked.__name__ not in run.bests:
+        raise DataError(f"{run.path} has no {asked.__name__}: it has {', '.join(run.bests)}")
+    return run.bests[asked.__name__].model(asked.__name__)
 
 
-def _stranger(kind: type[HistoryRecommender], option: str) -> str:
-    have = [name for name, other in KINDS.items() if option in other().get_params()]
-    return f"{kind.__name__} has no --{option}: leave it out, or choose --model {' or '.join(have)}, which has it"
+def _stranger(asked: type[HistoryRecommender], option: str) -> str:
+    have = [name for name in KINDS if option in kind(name)().get_params()]
+    flag = f"--{option.replace('_', '-')}"
+    return f"{asked.__name__} has no {flag}: leave it out, or choose --model {' or '.join(have)}, which has it"
+
+
+def _pair(model: HistoryRecommender, text: str) -> tuple[str, Any]:
+    """Return the parameter and the value that --set NAME=VALUE names."""
+    name, equals, value = text.partition("=")
+    defaults, called = type(model)().get_params(), type(model).__name__
+    name = name.strip().replace("-", "_")
+    if not equals:
+        raise DataError(f"--set takes NAME=VALUE, got {text!r}: the names are {', '.join(defaults) or 'none'}")
+    if not defaults:
+        raise DataError(f"{called} has no parameters: leave --set {text} out")
+    if name not in defaults:
+        raise DataError(f"{called} has no parameter {name!r} to --set: its parameters are {', '.join(defaults)}")
+    try:
+        return name, _value_like(defaults[name], value.strip())
+    except ValueError as error:
+        shown = ", ".join(f"{name}={default}" for name, default in defaults.items())
+        raise DataError(f"--set {text}: {error}; the parameters of {called} and their defaults are {shown}") from None
+
+
+def _value_like(default: Any, text: str) -> Any:
+    """Return the value of the same kind as a default that a text stands for; a ValueError if it is of another.
+
+    A parameter that is None by default takes "none" or a number.
+    """
+    if isinstance(default, str):
+        return text
+    if isinstance(default, (tuple, list)):
+        return tuple(_value_like(default[0] if default else 0, part) for part in names(text) or [])
+    kind, words = _kind_of(default)
+    try:
+        return kind(text.lower())
+    except (ValueError, KeyError):
+        raise ValueError(f"{text!r} is not {words}") from None
+
+
+def _kind_of(default: Any) -> tuple[Any, str]:
+    if isinstance(default, bool):
+        return _TRUTH.__getitem__, "true or false"
+    if isinstance(default, int):
+        return int, "a whole number"
+    if default is None:
+        return (lambda text: None if text == "none" else _number(text)), "a number or none"
+    return _number, "a number"
+
+
+def _number(text: str) -> float:
+    """Return a whole number as int, any other one as float."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -1,5 +1,6 @@
 """`relae fit`: from data to a model folder."""
 
+import inspect
 import shlex
 import time
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.solvers import gigabytes, plan
+from relae.tuning import fitted as fit_with
 
 
 def fit(
@@ -36,6 +38,7 @@ def fit(
     histories: bool,
     solver: str,
     dtype: str,
+    time_budget: float | None,
     scheduler: str | None,
     as_json: bool,
 ) -> None:
@@ -45,7 +48,10 @@ def fit(
     source, chosen = source_of(source, columns, tuned)
     model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
     store.check_place(out)
+    checkpoint = _checkpoint(model, out, time_budget)
     console = errors()
+    if checkpoint is not None and checkpoint.exists():
+        console.print(f"[dim]going on from {escape(str(checkpoint))}[/dim]", soft_wrap=True)
     if scheduler is not None and not isinstance(model, LinearAutoencoder):
         raise DataError(f"a cluster fits linear autoencoders, and not {type(model).__name__}: leave --scheduler out")
     with connected(scheduler) as client:
@@ -59,8 +65,7 @@ def fit(
         if known is not None and client is None and form in ("auto", "primal") and _is_exact(model, known):
             store.check_place(out, known.n_items**2 * np.dtype(dtype).itemsize)
         with progress_bar(console) as progress:
-            options = {} if client is None else {"client": client}
-            model.fit(data, progress=progress, **options)
+            fit_with(model, data, progress=progress, client=client, checkpoint=checkpoint, time_budget=time_budget)
             fitted = time.perf_counter()
             store.save(
                 model,
@@ -70,6 +75,8 @@ def fit(
                 title=title,
                 progress=progress,
             )
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
     saved = store.open_model(out)
     seconds = {"fit": fitted - started, "save": time.perf_counter() - fitted}
     if as_json:
@@ -77,6 +84,16 @@ def fit(
         print_json({**_summary(saved), **statistics, "seconds": seconds})
         return
     _show(output(), saved, model, title, seconds, run)
+
+
+def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
+    """Return the file beside the folder that a training is kept in; None for a model that is fitted at once."""
+    if "checkpoint" in inspect.signature(model.fit).parameters:
+        place = out.absolute()
+        return place.with_name(f"{place.name}.training")
+    if time_budget is not None:
+        raise DataError(f"{type(model).__name__} is fitted at once, and not by epochs: leave --time-budget out")
+    return None
 
 
 def _is_exact(model: HistoryRecommender, data: Interactions) -> bool:
@@ -120,6 +137,8 @@ def _show(
         kind = "exact to" if model.plan_.exact else "approximate"
         rows[kind] = _precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
+    else:
+        rows |= {name: text for name, text in model._facts().items() if name != "fitted to"}
     rows |= {
         "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",
         "users": "kept by id, with their histories" if data["histories"] else "not kept",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from relae.serve import Settings
+from relae.store import KINDS
 
 _TABLE = "Columns of a table"
 _SPLIT = "Validation and test"
@@ -20,17 +21,8 @@ Given = dict[str, Any]
 """The options that were given, by name."""
 
 
-class ModelName(StrEnum):
-    """What can be fitted."""
-
-    RDLAE = "rdlae"
-    EDLAE = "edlae"
-    DLAE = "dlae"
-    RLAE = "rlae"
-    EASE = "ease"
-    LAE = "lae"
-    GFCF = "gfcf"
-    POPULARITY = "popularity"
+ModelName = StrEnum("ModelName", {name.upper(): name for name in KINDS})  # type: ignore[misc]  # one registry
+"""What can be fitted."""
 
 
 class RowFormat(StrEnum):
@@ -128,11 +120,18 @@ _COLUMNS: Given = {
 _MODEL: Given = {
     "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
     "l2": (float, "The penalty λ; by a rule from the data if not given, and `relae tune` does better."),
-    "dropout": (float, "Of rdlae, edlae and dlae: from 0 to below 1; 0.3 if not given."),
+    "dropout": (float, "Of rdlae, edlae and dlae (0.3 if not given), multvae and hmlet: from 0 to below 1."),
     "xi": (float, "Of rdlae and rlae: the most an item may explain itself, from 0 to 1; 0.4 if not given."),
-    "neighbours": (int, "Of --solver local: items that explain an item; 200 if not given."),
+    "neighbours": (int, "Of --solver local (200 if not given) and itemknn: the nearest items that count."),
     "alpha": (float, "Of gfcf: the weight of its low-pass filter; 0.3 if not given."),
     "rank": (int, "Of gfcf: its singular vectors; 256 if not given."),
+    "dim": (int, "Of models with a vector per user and item, and of multvae: its length."),
+    "layers": (int, "Of the graph models: how far a user's vector looks into the graph."),
+    "learning_rate": (float, "Of models that are trained: the step of Adam."),
+    "batch_size": (int, "Of models that are trained; by the data if not given."),
+    "epochs": (int, "Of ials and of models that are trained: passes over the data, at most."),
+    "patience": (int, "Of models that are trained: validations without a gain before they stop; 0 never stops."),
+    "set": (list[str], "Any parameter of the model, such as --set seed=3; can be repeated.", "NAME=VALUE"),
 }
 
 
@@ -175,7 +174,7 @@ def _spread(command: Callable[..., None], name: str, options: Given, panel: str)
 
     def spread(**arguments: Any) -> None:
         given = {option: arguments.pop(option) for option in options}
-        command(**arguments, **{name: {option: value for option, value in given.items() if value is not None}})
+        command(**arguments, **{name: {option: value for option, value in given.items() if value not in (None, [])}})
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters: list[inspect.Parameter] = []
@@ -183,8 +182,10 @@ def _spread(command: Callable[..., None], name: str, options: Given, panel: str)
         if parameter.name != name:
             parameters.append(parameter.replace(kind=keyword))
             continue
-        for option, (kind, text) in options.items():
-            info = typer.Option(help=text, rich_help_panel=panel, case_sensitive=False)
+        for option, (kind, text, *metavar) in options.items():
+            info = typer.Option(
+                help=text, rich_help_panel=panel, case_sensitive=False, metavar=next(iter(metavar), None)
+            )
             parameters.append(inspect.Parameter(option, keyword, default=None, annotation=Annotated[kind | None, info]))
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

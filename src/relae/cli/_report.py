@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from relae import __version__
 from relae.analysis import report
@@ -17,12 +17,16 @@ from relae.cli import _console
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
+from relae.cli._searches import DEFAULTS
 from relae.errors import DataError
 from relae.evaluation import Evaluation, evaluate
 from relae.models import LinearAutoencoder
+from relae.recommender import HistoryRecommender, Range
 from relae.solvers import Progress
-from relae.tuning import Point, Trial
+from relae.store import kind
+from relae.tuning import ModelTrial, ModelTuning, Point, Trial, read_trial
 
+_Kind = TypeVar("_Kind", Trial, ModelTrial)
 _SAMPLES = 5
 
 
@@ -51,9 +55,16 @@ def make(
     with errors.status(f"reading {result['request']['source']}", spinner="line"):
         divided = _load(run, result)
     _check(run, result, purpose, divided)
+    models = _models(result, trials)
     with progress_bar(errors) as progress:
-        model, judged, differences = _judge(result, divided, progress)
-    data = _gathered(run, out, result, trials, divided, model, judged, differences, samples, user_ids, today)
+        model, judged, differences = _judge(models, result, divided, progress, samples > 0)
+    common = _common(run, out, result, divided, judged, differences, samples, user_ids, today)
+    if model is not None:
+        common["samples"] = report.samples(model, divided.test, samples, ids=user_ids)
+    if isinstance(model, LinearAutoencoder):
+        data: report.ReportData | report.ModelReportData = _linear(common, result, _of(Trial, trials), model)
+    else:
+        data = _other(common, result, _of(ModelTrial, trials), divided, type(models[0][1]).__name__)
     page = report.render(data)
     target = run / "report.html" if out is None else out
     write_text(target, page)
@@ -64,7 +75,7 @@ def make(
 # --- the run -----------------------------------------------------------------------------------------------------
 
 
-def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial]]:
+def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial | ModelTrial]]:
     """Return the result, what was searched, and the trials."""
     way_out = f"make it with `relae tune DATA --out {shlex.quote(str(run))}`"
     texts = []
@@ -79,31 +90,59 @@ def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial]]:
     try:
         result = json.loads(texts[0])
         lines = texts[1][: texts[1].rfind("\n") + 1].splitlines()
-        purpose, trials = json.loads(lines[0]), [Trial.from_json(line) for line in lines[1:]]
+        purpose, trials = json.loads(lines[0]), [read_trial(line) for line in lines[1:]]
         _examine(result, trials)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise DataError(f"{run} is damaged, or no folder of a run ({error}); {way_out}") from error
     return result, purpose, trials[: result["trials"]]
 
 
-def _examine(result: Any, trials: Sequence[Trial]) -> None:
+def _examine(result: Any, trials: Sequence[Trial | ModelTrial]) -> None:
     """Raise some error if a result is not what `relae tune` writes."""
     wanted = ("title", "command", "protocol", "model", "test")
     request = ("source", "columns", "split", "share", "seed", "solver", "loss")
     missing = [name for name in wanted if name not in result]
     missing += [name for name in request if name not in result["request"]]
-    if missing or not trials or not result["best"]:
+    if missing or not trials:
         raise ValueError(f"there is no {', '.join(missing) or 'trial'}")
     if len(trials) < result["trials"]:
         raise ValueError(f"the journal has {len(trials)} of {result['trials']} trials")
-    first, second = result["axes"]
     _cut_off(result)
+    if "kind" in result:
+        _examine_model(result, _of(ModelTrial, trials))
+    else:
+        _examine_family(result, _of(Trial, trials))
+    for entry in result["test"] or []:
+        _judged(entry["role"], entry["model"], entry["figures"])
+
+
+def _examine_family(result: Any, trials: Sequence[Trial]) -> None:
+    if not result["best"]:
+        raise ValueError("there is no best point")
+    first, second = result["axes"]
     for record in (result["chosen"], *result["best"].values(), *result["front"]):
         _point(record).model()
         if not {first, second, result["objective"]} <= set(record):
             raise ValueError("a point lacks a metric")
-    for entry in result["test"] or []:
-        _judged(entry["role"], entry["model"], entry["figures"])
+
+
+def _examine_model(result: Any, trials: Sequence[ModelTrial]) -> None:
+    chosen = trials[result["chosen_trial"]]
+    space = [Range(**ranged) for ranged in result["space"].values()]
+    if not space or result["objective"] not in chosen.metrics:
+        raise ValueError("the chosen trial lacks its figures")
+    for trial in trials:
+        if set(trial.parameters) != set(result["space"]):
+            raise ValueError("a trial has other parameters than those searched")
+    kind(result["kind"])(**result["parameters"])
+
+
+def _of(wanted: type[_Kind], trials: Sequence[Trial | ModelTrial]) -> list[_Kind]:
+    """Return trials that are all of one kind."""
+    found = [trial for trial in trials if isinstance(trial, wanted)]
+    if len(found) < len(trials):
+        raise ValueError("the journal is of another kind of search than the result")
+    return found
 
 
 def _cut_off(result: Mapping[str, Any]) -> int:
@@ -142,46 +181,57 @@ def _point(record: Mapping[str, float]) -> Point:
     return Point(record["l2"], record["dropout"], record["xi"], metrics)
 
 
+def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> list[tuple[str, HistoryRecommender]]:
+    """Return the chosen model and its rivals, not fitted, by role."""
+    if "kind" in result:
+        made = kind(result["kind"])(**result["parameters"])
+        tuning = ModelTuning(made, result["objective"], {}, _of(ModelTrial, trials))
+        found = [("chosen", made)]
+        found += [(DEFAULTS, tuning.model_of(tuning.trials[0]))] if result["chosen_trial"] else []
+    else:
+        request = result["request"]
+        how = {"solver": request["solver"]}
+        how |= {name: value for name, value in request.get("parameters", {}).items() if name == "neighbours"}
+        ease = result["best"].get("EASE")
+        rivals = [] if ease is None or ease == result["chosen"] else [("EASE", ease)]
+        found = [(role, _point(at).model().set_params(**how)) for role, at in [("chosen", result["chosen"]), *rivals]]
+    return [*found, ("popularity", Popularity())]
+
+
 def _judge(
-    result: Mapping[str, Any], divided: Divided, progress: Progress
-) -> tuple[LinearAutoencoder, list[report.Judged], list[report.Difference]]:
+    models: Sequence[tuple[str, HistoryRecommender]],
+    result: Mapping[str, Any],
+    divided: Divided,
+    progress: Progress,
+    samples: bool,
+) -> tuple[HistoryRecommender | None, list[report.Judged], list[report.Difference]]:
     """Fit the chosen model; evaluate it and its rivals unless the run already says all there is to say.
 
-    Rivals come first: their inverses are gone when that of the chosen one comes.
+    Rivals come first: what was fitted of them is gone when the chosen one comes. If the run says all and no samples are
+    wanted, a model that is not linear need not be fitted at all.
     """
-    chosen = _point(result["chosen"]).model()
+    chosen, k = models[0][1], _cut_off(result)
     saved = result["test"] or []
     differences = [_difference(entry["role"], row) for entry in saved[1:] for row in entry.get("differences") or []]
     known = {(row["metric"], row["k"]) for entry in saved[:1] for row in entry["figures"]}
-    k = _cut_off(result)
-    enough = bool(differences) and all((metric, k) in known for metric in report.METRICS if metric != "unbiased_recall")
-    found: list[tuple[str, Evaluation]] = []
-    if not enough:
-        ease = result["best"].get("EASE")
-        if ease is not None and ease != result["chosen"]:
-            found.append(("EASE", _evaluated(_point(ease).model(), result, divided, k, progress)))
-        found.append(("popularity", _evaluated(Popularity(), result, divided, k, progress)))
-    if enough:
-        model = _fitted(chosen, result, divided, progress)
-        return model, [_judged(entry["role"], entry["model"], entry["figures"]) for entry in saved], differences
-    ours = _evaluated(chosen, result, divided, k, progress)
+    if differences and all((metric, k) in known for metric in report.METRICS if metric != "unbiased_recall"):
+        judged = [_judged(entry["role"], entry["model"], entry["figures"]) for entry in saved]
+        if not samples and not isinstance(chosen, LinearAutoencoder):
+            return None, judged, differences
+        return chosen.fit(divided.test.train, progress=progress), judged, differences
+    evaluations = {role: _evaluated(type(m)(**m.get_params()), divided, k, progress) for role, m in models[1:]}
+    ours = _evaluated(chosen, divided, k, progress)
     by_role = {entry["role"]: entry["figures"] for entry in saved}
     judged = [
         _judged(role, evaluation.model, _merged(evaluation.records(), by_role.get(role, [])))
-        for role, evaluation in [("chosen", ours), *found]
+        for role, evaluation in {"chosen": ours, **evaluations}.items()
     ]
-    differences = [_difference(role, row._asdict()) for role, rival in found for row in ours.compare(rival).rows]
-    return chosen, judged, differences
+    rows = [_difference(role, row._asdict()) for role, e in evaluations.items() for row in ours.compare(e).rows]
+    return chosen, judged, rows
 
 
-def _fitted(model: Any, result: Mapping[str, Any], divided: Divided, progress: Progress) -> Any:
-    if isinstance(model, LinearAutoencoder):
-        model.set_params(solver=result["request"]["solver"])
-    return model.fit(divided.test.train, progress=progress)
-
-
-def _evaluated(model: Any, result: Mapping[str, Any], divided: Divided, k: int, progress: Progress) -> Evaluation:
-    _fitted(model, result, divided, progress)
+def _evaluated(model: HistoryRecommender, divided: Divided, k: int, progress: Progress) -> Evaluation:
+    model.fit(divided.test.train, progress=progress)
     return evaluate(model, divided.test, report.METRICS, sorted({min(20, k), k}), progress=progress)
 
 
@@ -209,57 +259,90 @@ def _number(value: Any) -> Any:
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-def _gathered(
+def _common(
     run: Path,
     out: Path | None,
     result: Mapping[str, Any],
-    trials: Sequence[Trial],
     divided: Divided,
-    model: LinearAutoencoder,
     judged: Sequence[report.Judged],
     differences: Sequence[report.Difference],
     samples: int,
     user_ids: bool,
     today: date | None,
-) -> report.ReportData:
-    request, chosen = result["request"], result["chosen"]
-    keep = request.get("keep")
+) -> dict[str, Any]:
+    """Return what every report shows."""
+    request, keep = result["request"], result["request"].get("keep")
     options = [] if out is None else ["--out", shlex.quote(str(out))]
     options += [] if samples == _SAMPLES else ["--samples", str(samples)]
     options += ["--user-ids"] if user_ids else []
-    return report.ReportData(
-        title=result["title"],
-        made=(today or date.today()).isoformat(),
-        commands=[result["command"], " ".join(["relae report", shlex.quote(str(run)), *options])],
-        versions={"relae": __version__, "Python": sys.version.split()[0]}
+    return {
+        "title": result["title"],
+        "made": (today or date.today()).isoformat(),
+        "commands": [result["command"], " ".join(["relae report", shlex.quote(str(run)), *options])],
+        "versions": {"relae": __version__, "Python": sys.version.split()[0]}
         | {name: version(name) for name in ("numpy", "scipy", "numba")},
-        model=result["model"],
+        "model": result["model"],
+        "objective": result["objective"],
+        "constraint": None if keep is None else (keep, request["loss"]),
+        "complete": bool(result.get("complete", True)),
+        "judged": judged,
+        "differences": differences,
+        "k": _cut_off(result),
+        "protocol": result["protocol"],
+        "valid_users": len(divided.valid.users),
+        "test_users": len(divided.test.users),
+        "seed": request["seed"],
+        "split": request["split"],
+        "share": request["share"],
+        "new_users": divided.test.new_users,
+        "data": report.data_facts(divided.data),
+    }
+
+
+def _linear(
+    common: Mapping[str, Any], result: Mapping[str, Any], trials: Sequence[Trial], model: LinearAutoencoder
+) -> report.ReportData:
+    chosen = result["chosen"]
+    return report.ReportData(
+        **common,
         model_name=type(model).__name__,
         l2=chosen["l2"],
         dropout=chosen["dropout"],
         xi=chosen["xi"],
-        objective=result["objective"],
-        constraint=None if keep is None else (keep, request["loss"]),
         axes=(result["axes"][0], result["axes"][1]),
         trials=[_trial(trial) for trial in trials],
         bests={name: _shown(_point(point)) for name, point in result["best"].items()},
         front=[_shown(_point(point)) for point in result["front"]],
-        complete=bool(result.get("complete", True)),
-        judged=judged,
-        differences=differences,
-        k=_cut_off(result),
-        protocol=result["protocol"],
-        valid_users=len(divided.valid.users),
-        test_users=len(divided.test.users),
-        seed=request["seed"],
-        split=request["split"],
-        share=request["share"],
-        new_users=divided.test.new_users,
-        data=report.data_facts(divided.data),
         fit=report.fit_facts(model),
-        samples=report.samples(model, divided.test, samples, ids=user_ids),
         neighbours=report.neighbours(model),
     )
+
+
+def _other(
+    common: Mapping[str, Any], result: Mapping[str, Any], trials: Sequence[ModelTrial], divided: Divided, name: str
+) -> report.ModelReportData:
+    return report.ModelReportData(
+        **common,
+        model_name=name,
+        space=[report.Searched(key, bool(ranged["log"])) for key, ranged in result["space"].items()],
+        parameters=result["parameters"],
+        attempts=[_attempt(trial) for trial in trials],
+        picked=result["chosen_trial"],
+        fit_users=divided.test.train.n_users,
+        fit_items=divided.test.train.n_items,
+    )
+
+
+def _attempt(trial: ModelTrial) -> report.Attempt:
+    training = trial.training
+    learning = (
+        None
+        if training is None
+        else report.Learning(
+            [(mark.epoch, mark.loss, mark.value) for mark in training.curve], training.best_epoch, training.stopped
+        )
+    )
+    return report.Attempt(trial.parameters, trial.metrics, trial.seconds, learning, trial.failure)
 
 
 def _shown(point: Point) -> report.Point:

@@ -17,23 +17,35 @@ from relae.cli._progress import progress_bar
 from relae.errors import DataError
 from relae.evaluation import Grid
 from relae.reproduce import Cell, Experiment, Row, experiment
+from relae.tuning import Epoch, Training
 
 
-def reproduce(table: str, dataset: str, models: list[str] | None, tolerance: float, out: Path, fresh: bool) -> bool:
+def reproduce(
+    table: str,
+    dataset: str,
+    models: list[str] | None,
+    tolerance: float,
+    out: Path,
+    fresh: bool,
+    time_budget: float | None = None,
+) -> bool:
     """Run what is missing, show and save every model as soon as it is done; True if all cells are near enough."""
     if not tolerance >= 0:
         raise DataError(f"the tolerance must be a number of at least 0, got {tolerance}")
+    if time_budget is not None and not time_budget > 0:
+        raise DataError(f"the time budget must be a number of seconds above 0, got {time_budget}")
     console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {dataset}"):
         job = experiment(table, dataset, models)
     saved = _Saved(job, out, tolerance)
     rows = {} if fresh else saved.read(errors)
+    done = {model for model, row in rows.items() if row.is_final(time_budget)}
     console.print(f"[bold]{escape(job.title)}[/bold]: {escape(repr(job.split))}")
     for row in rows.values():
-        if row.model in job.models:
+        if row.model in job.models and row.model in done:
             _show(console, job, row)
     with progress_bar(errors) as progress:
-        for row in job.run(rows, progress):
+        for row in job.run(done, progress, time_budget=time_budget, checkpoints=out):
             rows[row.model] = row
             saved.write(rows)
             _show(console, job, row)
@@ -56,23 +68,29 @@ def _grid(row: Row) -> Grid:
         line = [metric]
         for k in ks:
             cell = cells[f"{metric}@{k}"]
-            if cell.difference:
+            if cell.difference and row.counts:
                 strong |= {(r, len(line) + 1), (r, len(line) + 2)}
             line += [f"{cell.paper:.4f}", f"{cell.ours:.4f}", f"{cell.difference:+.4f}" if cell.difference else "="]
         lines.append(line)
     header = ["", *(text for k in ks for text in (f"paper @{k}", "ours", "diff"))]
-    settings = ", ".join(f"{name} {value:g}" for name, value in row.parameters.items())
-    return Grid(f"{row.model} ({settings}; {row.seconds:.0f} s)", header, lines, (), frozenset(strong))
+    settings = ", ".join(f"{name} {_text(value)}" for name, value in row.parameters.items())
+    notes = [f"{row.note}."] if row.note else ()
+    return Grid(f"{row.model} ({settings}; {row.seconds:.0f} s)", header, lines, notes, frozenset(strong))
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
 
 
 def _conclude(console: Console, job: Experiment, rows: list[Row], tolerance: float, saved: "_Saved") -> bool:
-    cells = [(row.model, cell) for row in rows for cell in row.cells]
+    cells = [(row.model, cell) for row in rows if row.counts for cell in row.cells]
     off = [(model, cell) for model, cell in cells if cell.difference]
     bad = [(model, cell) for model, cell in off if _too_far(cell, tolerance)]
     equal = len(cells) - len(off)
     console.print()
-    style = "green" if equal == len(cells) else "yellow"
-    console.print(f"[bold {style}]{equal} of {len(cells)} cells equal the paper's to four decimals[/]")
+    if cells:
+        style = "green" if equal == len(cells) else "yellow"
+        console.print(f"[bold {style}]{equal} of {len(cells)} cells equal the paper's to four decimals[/]")
     for model, cell in off:
         mark = "[red]beyond the tolerance[/red]" if _too_far(cell, tolerance) else "within the tolerance"
         console.print(
@@ -81,7 +99,14 @@ def _conclude(console: Console, job: Experiment, rows: list[Row], tolerance: flo
         )
         if cell.remark:
             console.print(f"  [dim]{escape(cell.remark)}[/dim]")
-    console.print(f"[dim]saved: {', '.join(str(path) for path in saved.paths)}[/dim]", soft_wrap=True)
+    trained = [row for row in rows if not row.counts]
+    if trained:
+        console.print("Not counted, because the paper does not say how these were trained:")
+    for row in trained:
+        figures = ", ".join(f"{cell.metric} {cell.ours:.4f} (paper {cell.paper:.4f})" for cell in row.cells)
+        console.print(f"  {row.model}: {figures}")
+    paths = [*saved.paths, *(saved.curve(row.model) for row in trained)]
+    console.print(f"[dim]saved: {', '.join(str(path) for path in paths)}[/dim]", soft_wrap=True)
     return not bad
 
 
@@ -121,12 +146,20 @@ class _Saved:
         ordered = list(rows.values())
         head = {name: getattr(self.job, name) for name in ("table", "dataset", "fingerprint")}
         texts = (
-            json.dumps({**head, "version": __version__, "rows": [asdict(row) for row in ordered]}, indent=1),
+            json.dumps({**head, "version": __version__, "rows": [_record(row) for row in ordered]}, indent=1),
             self._csv(ordered),
             self._markdown(ordered),
         )
         for path, text in zip(self.paths, texts, strict=True):
             write_text(path, text)
+        for row in ordered:
+            if row.training is not None:
+                write_text(self.curve(row.model), _curve(row.training))
+
+    def curve(self, model: str) -> Path:
+        """Return the file of a learning curve."""
+        name = f"{self.job.table}-{self.job.dataset}-{model.lower().replace('-', '')}-curve.csv"
+        return self.paths[0].with_name(name)
 
     def _csv(self, rows: list[Row]) -> str:
         text = io.StringIO()
@@ -134,7 +167,7 @@ class _Saved:
         lines.writerow(["table", "dataset", "model", "metric", "paper", "ours", "difference", "remark"])
         for row in rows:
             for cell in row.cells:
-                figures = (f"{cell.paper:.4f}", f"{cell.ours:.7f}", f"{cell.difference:.4f}", cell.remark)
+                figures = (f"{cell.paper:.4f}", f"{cell.ours:.7f}", f"{cell.difference:.4f}", cell.remark or row.note)
                 lines.writerow([self.job.table, self.job.dataset, row.model, cell.metric, *figures])
         return text.getvalue()
 
@@ -145,14 +178,30 @@ class _Saved:
             texts = []
             for c, cell in enumerate(row.cells):
                 texts.append(f"{cell.paper:.4f} / {cell.ours:.4f}")
-                if cell.difference:
+                if cell.difference and row.counts:
                     strong.add((r, c + 1))
-            lines.append([row.model, *texts])
+            lines.append([f"{row.model}{'' if row.counts else ' (trained here)'}", *texts])
         remarks = [f"{row.model} {cell.metric}: {cell.remark}" for row in rows for cell in row.cells if cell.remark]
+        remarks += [f"{row.model}: {row.note}" for row in rows if row.note]
         notes = ["paper / ours; in bold what differs in the fourth decimal", *remarks]
         return Grid(self.job.title, ["model", *names], lines, notes, frozenset(strong)).markdown()
 
 
+def _record(row: Row) -> dict[str, Any]:
+    return asdict(row) | {"training": None if row.training is None else row.training.record()}
+
+
 def _row(saved: dict[str, Any]) -> Row:
     cells = tuple(Cell(**cell) for cell in saved["cells"])
-    return Row(saved["model"], dict(saved["parameters"]), cells, float(saved["seconds"]), saved["residual"])
+    training = None if saved.get("training") is None else Training.from_record(saved["training"])
+    parameters, seconds = dict(saved["parameters"]), float(saved["seconds"])
+    return Row(saved["model"], parameters, cells, seconds, saved["residual"], training, saved.get("time_budget"))
+
+
+def _curve(training: Training) -> str:
+    """A learning curve as CSV; what the validation was not asked stays empty."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(Epoch._fields)
+    lines.writerows(training.record()["curve"])
+    return text.getvalue()

@@ -3,7 +3,7 @@
 from relae.solvers import Progress
 
 _FIT = 0.8  # of the time of a fit and its evaluation
-_FIT_STAGES = ("inverse", "singular vectors")  # nearly all of a fit
+_FIT_STAGES = ("inverse", "singular vectors", "least squares", "train")  # nearly all of a fit
 
 
 def of_all(progress: Progress | None, title: str, done: int, size: int) -> Progress | None:

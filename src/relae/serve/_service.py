@@ -176,7 +176,8 @@ class Service:
 
 def _warm_up(snapshot: Snapshot) -> None:
     """Ask what will be asked: kernels are compiled or loaded, and a model that cannot answer is found out."""
-    history = History([snapshot.ids[column] for column in snapshot.popular[:2].tolist()])
+    liked = snapshot.popular[:2].tolist() if snapshot.model.folds_in else []  # whoever has these two may be unknown
+    history = History([snapshot.ids[column] for column in liked])
     explained = snapshot.linear is not None
     wish = Wish(k=10, xi=None, allow=None, deny=None, exclude_seen=True, explain=explained)
     _replies.encode(_replies.recommend(snapshot, RecommendQuestion(history, wish)))

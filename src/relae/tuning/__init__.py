@@ -1,8 +1,31 @@
-"""Find l2, dropout and ξ: one inverse for each (l2, dropout), and every ξ for the price of ranking."""
+"""Find parameters: l2, dropout and ξ with one inverse for each (l2, dropout), and those of any other model."""
 
-from relae.tuning._journal import Journal
+from relae.tuning._box import BoxSearch
+from relae.tuning._journal import Journal, read_trial
+from relae.tuning._model import tune_model
+from relae.tuning._model_result import ModelTrial, ModelTuning
 from relae.tuning._result import Constraint, Point, Trial, Tuning
 from relae.tuning._search import Auto, GridSearch, Search
+from relae.tuning._training import Epoch, Training, check_users, fitted
 from relae.tuning._tune import tune
 
-__all__ = ["Auto", "Constraint", "GridSearch", "Journal", "Point", "Search", "Trial", "Tuning", "tune"]
+__all__ = [
+    "Auto",
+    "BoxSearch",
+    "Constraint",
+    "Epoch",
+    "GridSearch",
+    "Journal",
+    "ModelTrial",
+    "ModelTuning",
+    "Point",
+    "Search",
+    "Training",
+    "Trial",
+    "Tuning",
+    "check_users",
+    "fitted",
+    "read_trial",
+    "tune",
+    "tune_model",
+]

@@ -1,13 +1,17 @@
 """Trials on disk, a line each: a kill at any moment loses at most the trial under way."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from relae.errors import DataError
+from relae.tuning._model_result import ModelTrial
 from relae.tuning._result import Trial
+
+_Kind = TypeVar("_Kind", Trial, ModelTrial)
 
 
 class Journal:
@@ -25,7 +29,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], purpose: Mapping[str, Any]) -> None:
         self.path, self.purpose = Path(path), json.loads(json.dumps(purpose))
-        self.trials: list[Trial] = []
+        self.trials: list[Trial | ModelTrial] = []
         whole = 0  # bytes of complete lines
         if self.path.exists():
             content = self.path.read_bytes()
@@ -45,7 +49,7 @@ class Journal:
         lines = text.splitlines()
         try:
             purpose = json.loads(lines[0]) if lines else self.purpose
-            self.trials = [Trial.from_json(line) for line in lines[1:]]
+            self.trials = [read_trial(line) for line in lines[1:]]
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.path} is no journal of a search ({error}): name another folder") from error
         if purpose != self.purpose:
@@ -55,7 +59,19 @@ class Journal:
                 "name another folder, or remove it"
             )
 
-    def append(self, trial: Trial) -> None:
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        """Return the trials, which have to be of this kind."""
+        found = [trial for trial in self.trials if isinstance(trial, kind)]
+        if len(found) < len(self.trials):
+            raise DataError(f"{self.path} is the journal of a search over another kind of model: name another folder")
+        return found
+
+    def checkpoint(self, setting: Mapping[str, Any]) -> Path:
+        """Return the file for a training with these parameters; it goes when a trial is written."""
+        digest = hashlib.md5(json.dumps(setting).encode(), usedforsecurity=False).hexdigest()
+        return self.path.with_name(f"{self.path.stem}-{digest[:8]}.checkpoint")
+
+    def append(self, trial: Trial | ModelTrial) -> None:
         """Write a trial and see it safe on disk."""
         try:
             self._write(trial.to_json())
@@ -64,6 +80,8 @@ class Journal:
                 f"the journal {self.path} cannot be written: {error.strerror}; its {len(self.trials)} trials are kept"
             ) from error
         self.trials.append(trial)
+        for left in self.path.parent.glob(f"{self.path.stem}-*.checkpoint"):
+            left.unlink(missing_ok=True)
 
     def _write(self, line: str) -> None:
         self._file.write(line.encode() + b"\n")
@@ -79,3 +97,8 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def read_trial(line: str) -> Trial | ModelTrial:
+    """Return the trial of a line, of whichever kind it is."""
+    return ModelTrial.from_json(line) if "parameters" in json.loads(line) else Trial.from_json(line)

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from relae.tuning._process import Array, finite, improvement, predict
 from relae.tuning._result import FAMILY, Constraint, Trial
 
-Array = NDArray[np.float64]
 Setting = tuple[float, float]  # l2, dropout
 
 
@@ -62,7 +61,6 @@ _START: tuple[Setting, ...] = ((0.0, 0.0), (0.0, 0.5), (2.5, 0.2), (-2.5, 0.4), 
 _OCTAVES = np.arange(-7.0, 9.01, 0.25)
 _DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2)
 _LENGTHS = [(octaves, share) for octaves in (1.5, 2.5, 4.0, 6.0) for share in (0.2, 0.35, 0.6, 1.0)]
-_NOISE = 1e-3  # of the surface's spread: means over users are not quite smooth
 _WEIGHT = 0.25  # of models other than the best of all
 
 
@@ -151,16 +149,16 @@ class Auto:
             surface: np.array([_best(trial, name, xi) for trial in trials])
             for surface, xi in (("best", None), ("zero", 0.0), ("one", 1.0))
         }
-        means, spread = _predict(seen, surfaces, places)
+        means, spread = predict(seen, surfaces, places, _LENGTHS)
         if self.budget - len(trials) <= max(1, self.budget // 5):
             return means["best"]
-        total = _improvement(means["best"], spread["best"], surfaces["best"].max())
+        total = improvement(means["best"], spread["best"], surfaces["best"].max())
         plain = places[:, 1] == 0
         for model, (_, dropout, xi) in FAMILY.items():
             surface = {None: "best", 0.0: "zero", 1.0: "one"}[xi]
             own = seen[:, 1] == 0 if dropout == 0.0 else np.ones(len(seen), bool)
             if model != "RDLAE" and own.any():
-                gain = _improvement(means[surface], spread[surface], surfaces[surface][own].max())
+                gain = improvement(means[surface], spread[surface], surfaces[surface][own].max())
                 total = total + _WEIGHT * np.where(plain | (dropout is None), gain, 0.0)
         return total
 
@@ -174,61 +172,17 @@ class Auto:
             objective.append(max(point[self.objective] for point in able) if able else nearest[self.objective])
             allowed.append(bool(able))
         surfaces = {
-            "objective": _finite(np.array(objective)),
+            "objective": finite(np.array(objective)),
             "kept": np.array([_best(trial, kept.metric, None) for trial in trials]),
         }
-        means, spread = _predict(seen, surfaces, places)
+        means, spread = predict(seen, surfaces, places, _LENGTHS)
         z = (means["kept"] - (1 - kept.loss) * most) / np.maximum(spread["kept"], 1e-15)
         return np.asarray(
-            _improvement(means["objective"], spread["objective"], surfaces["objective"][allowed].max()) * ndtr(z)
+            improvement(means["objective"], spread["objective"], surfaces["objective"][allowed].max()) * ndtr(z)
         )
 
 
 def _best(trial: Trial, name: str, xi: float | None) -> float:
     """The best value of a metric over all ξ of a trial, or at one."""
-    values = _finite(np.array([point[name] for point in trial.points if xi in (None, point.xi)]))
+    values = finite(np.array([point[name] for point in trial.points if xi in (None, point.xi)]))
     return float(values.max())
-
-
-def _finite(values: Array) -> Array:
-    """What is not a number counts as the least of the others, or as 0."""
-    known = values[np.isfinite(values)]
-    return np.where(np.isfinite(values), values, known.min() if len(known) else 0.0)
-
-
-def _predict(seen: Array, surfaces: dict[str, Array], places: Array) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Mean and spread of each surface at new places, by a Gaussian process with a Matérn kernel.
-
-    The lengths are those under which the surfaces are likeliest, out of a few; all surfaces share them.
-    """
-    scaled = {name: (values - values.mean()) / max(float(values.std()), 1e-12) for name, values in surfaces.items()}
-    targets = np.column_stack(list(scaled.values()))
-    likeliest, lower, lengths_found = -np.inf, np.eye(len(seen)), _LENGTHS[0]
-    for lengths in _LENGTHS:
-        kernel = _matern(seen, seen, lengths) + _NOISE * np.eye(len(seen))
-        root = np.asarray(np.linalg.cholesky(kernel), np.float64)
-        solved = np.linalg.solve(root, targets)
-        likelihood = -0.5 * float((solved**2).sum()) - targets.shape[1] * float(np.log(np.diag(root)).sum())
-        if likelihood > likeliest:
-            likeliest, lower, lengths_found = likelihood, root, lengths
-    across = np.linalg.solve(lower, _matern(seen, places, lengths_found))
-    mean = across.T @ np.linalg.solve(lower, targets)
-    spread = np.sqrt(np.maximum(1.0 - (across**2).sum(axis=0), 1e-12))
-    means, spreads = {}, {}
-    for column, (name, values) in enumerate(surfaces.items()):
-        means[name] = values.mean() + mean[:, column] * float(values.std())
-        spreads[name] = spread * float(values.std())
-    return means, spreads
-
-
-def _matern(a: Array, b: Array, lengths: tuple[float, ...]) -> Array:
-    """Matérn 5/2 : (len a, len b)."""
-    distance = np.sqrt(5.0 * ((((a[:, None] - b[None]) / np.array(lengths)) ** 2).sum(axis=-1)))
-    return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
-
-
-def _improvement(mean: Array, spread: Array, best: float) -> Array:
-    """Expected improvement over the best."""
-    z = (mean - best) / np.maximum(spread, 1e-15)
-    density = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi)
-    return np.asarray((mean - best) * ndtr(z) + spread * density)

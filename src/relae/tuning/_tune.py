@@ -1,7 +1,8 @@
 """The loop: fit, project the validation users once, rank for every ξ, write it down, forget the inverse."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ def tune(
     metrics: Sequence[str] = DEFAULT_METRICS,
     solver: str = "auto",
     dtype: str = "float32",
+    neighbours: int | None = None,
     journal: Journal | None = None,
     time_budget: float | None = None,
     progress: Progress | None = None,
@@ -49,7 +51,7 @@ def tune(
         What to keep meanwhile, such as `Constraint("ndcg@100", loss=0.01)` with the objective "tail_recall@100".
     metrics
         What else to evaluate at every point, at the same cut-off.
-    solver, dtype
+    solver, dtype, neighbours
         As of the models.
     journal
         Where trials are written as they finish, and read from: a search that was stopped goes on.
@@ -60,16 +62,18 @@ def tune(
     on_trial
         Called with each new trial and the result so far.
     """
-    names, ks = _asked(objective, constraint, metrics, split.train.n_items)
+    wanted = [objective, *([constraint.metric] if constraint else [])]
+    names, ks = asked(wanted, metrics, split.train.n_items)
+    how = {"solver": solver, "dtype": dtype} | ({} if neighbours is None else {"neighbours": neighbours})
     plan = _planned(search, split, objective, budget, constraint)
-    trials = [] if journal is None else list(journal.trials)
+    trials = [] if journal is None else journal.of(Trial)
     result = Tuning(objective, constraint, trials)
     while (setting := plan.next(trials)) is not None:
         spent = [trial.fit_seconds + trial.evaluate_seconds for trial in trials]
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
             return Tuning(objective, constraint, trials, complete=False)
         report = of_all(progress, "search", len(trials), plan.size)
-        trial = _trial(split, setting, plan, names, ks, solver, dtype, report)
+        trial = _trial(split, setting, plan, names, ks, how, report)
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
@@ -85,17 +89,16 @@ def _trial(
     plan: Search,
     names: Sequence[str],
     ks: Sequence[int],
-    solver: str,
-    dtype: str,
+    how: Mapping[str, Any],
     progress: Progress | None,
 ) -> Trial:
     """Fit once, and evaluate every ξ."""
     l2, dropout = setting
     started = perf_counter()
-    model = RDLAE(l2, dropout, solver=solver, dtype=dtype).fit(split.train, progress=progress)
+    model = RDLAE(l2, dropout, **how).fit(split.train, progress=progress)
     fitted = perf_counter()
     found = evaluate(model, split, names, ks, xis=plan.xis(model.free_diagonal_), progress=progress)
-    points = tuple(Point(l2, dropout, float(result.xi or 0.0), _rounded(result.means)) for result in found)
+    points = tuple(Point(l2, dropout, float(result.xi or 0.0), rounded(result.means)) for result in found)
     return Trial(
         l2,
         dropout,
@@ -108,16 +111,13 @@ def _trial(
     )
 
 
-def _rounded(means: dict[str, float]) -> dict[str, float]:
-    """As they are written to a journal, so that a search that goes on sees what it saw before."""
+def rounded(means: dict[str, float]) -> dict[str, float]:
+    """Return means as they are written to a journal, so that a search that goes on sees what it saw before."""
     return {name: round(value, 9) for name, value in means.items()}
 
 
-def _asked(
-    objective: str, constraint: Constraint | None, metrics: Sequence[str], n_items: int
-) -> tuple[list[str], list[int]]:
-    """Return the metrics and cut-offs to evaluate."""
-    wanted = [objective, *([constraint.metric] if constraint else [])]
+def asked(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> tuple[list[str], list[int]]:
+    """Return the metrics and cut-offs to evaluate: those wanted, such as "ndcg@100", and others beside them."""
     ks: set[int] = set()
     for name in wanted:
         metric, at, k = name.partition("@")

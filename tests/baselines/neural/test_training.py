@@ -47,6 +47,7 @@ MODELS = {
     "LTOCF": LTOCF(**QUICK, learning_rate=0.03),
     "HMLET": HMLET(**QUICK, learning_rate=0.03, warm_up=5),
     "MultVAE": MultVAE(**{**QUICK, "batch_size": 20}, hidden=32, learning_rate=0.01, dropout=0.3),
+    "MultVAE without hidden layers": MultVAE(**{**QUICK, "batch_size": 20}, hidden=0, learning_rate=0.03, dropout=0.3),
 }
 
 
@@ -305,7 +306,7 @@ def test_scores_need_no_torch(kind, tmp_path):
         (LTOCF, {"method": "magic"}, "method must be one of"),
         (HMLET, {"gates": "somewhere"}, "gates must be 'end', 'middle', 'front' or 'all'"),
         (HMLET, {"dropout": 1}, "dropout must be"),
-        (MultVAE, {"hidden": 0}, "hidden must be"),
+        (MultVAE, {"hidden": -1}, "hidden must be"),
         (MultVAE, {"anneal_cap": -0.1}, "anneal_cap must be"),
     ],
 )

@@ -1,16 +1,21 @@
 """A run of the search as one page: HTML with everything in it, to look at and to mail."""
 
 from relae.analysis.report._data import (
+    Attempt,
     DataFacts,
     Difference,
     Figure,
     Fit,
     Item,
     Judged,
+    Learning,
+    ModelReportData,
     Neighbours,
     Point,
     ReportData,
+    Reported,
     Sample,
+    Searched,
     Suggestion,
     Trial,
 )
@@ -19,16 +24,21 @@ from relae.analysis.report._page import METRICS, render
 
 __all__ = [
     "METRICS",
+    "Attempt",
     "DataFacts",
     "Difference",
     "Figure",
     "Fit",
     "Item",
     "Judged",
+    "Learning",
+    "ModelReportData",
     "Neighbours",
     "Point",
     "ReportData",
+    "Reported",
     "Sample",
+    "Searched",
     "Suggestion",
     "Trial",
     "data_facts",

@@ -18,7 +18,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Judged:
-    """A model and what the test users say of it; `role` is "chosen", "EASE" or "popularity"."""
+    """A model and what the test users say of it; `role` is "chosen", that of a rival, or "popularity"."""
 
     role: str
     model: str
@@ -139,8 +139,36 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class ReportData:
-    """Everything a report shows.
+class Searched:
+    """A parameter that was searched, and whether by its logarithm."""
+
+    name: str
+    log: bool
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A learning curve: epochs, their loss, and what the validation said where it was asked (else NaN)."""
+
+    curve: Sequence[tuple[int, float, float]]  # epoch, loss, value
+    best_epoch: int
+    stopped: str  # "patience", "epochs" or "time"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One fit of a search over the parameters of one model; `failure` says why it has no figures."""
+
+    parameters: Mapping[str, object]
+    metrics: Mapping[str, float]
+    seconds: float
+    learning: Learning | None = None
+    failure: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """What every report shows, whatever was searched.
 
     Attributes
     ----------
@@ -156,18 +184,10 @@ class ReportData:
         The chosen model, as code.
     model_name : str
         "RDLAE" and so on.
-    l2, dropout, xi : float
     objective : str
         What was maximized on the validation users, such as "ndcg@100".
     constraint : (str, float) or None
         The metric to keep, and the share of it that may be lost.
-    axes : (str, str)
-        The metrics of the trade-off: accuracy, and the tail.
-    trials : sequence of Trial
-    bests : mapping of str to Point
-        The best point of each model.
-    front : sequence of Point
-        Those that no other point beats in both axes.
     complete : bool
         Whether the search came to its end.
     judged : sequence of Judged
@@ -187,15 +207,8 @@ class ReportData:
     versions: Mapping[str, str]
     model: str
     model_name: str
-    l2: float
-    dropout: float
-    xi: float
     objective: str
-    constraint: tuple[str, float] | None
-    axes: tuple[str, str]
-    trials: Sequence[Trial]
-    bests: Mapping[str, Point]
-    front: Sequence[Point]
+    constraint: tuple[str, float] | None = None
     complete: bool
     judged: Sequence[Judged]
     differences: Sequence[Difference]
@@ -208,20 +221,85 @@ class ReportData:
     share: float
     new_users: bool
     data: DataFacts
-    fit: Fit
     samples: Sequence[Sample] = field(default_factory=tuple)
-    neighbours: Sequence[Neighbours] = field(default_factory=tuple)
 
     @property
     def chosen(self) -> Judged:
         """The chosen model on the test users."""
         return self.judged[0]
 
-    def rival(self, role: str) -> Judged | None:
-        """Return another model on the test users; None if it is not there."""
-        return next((judged for judged in self.judged[1:] if judged.role == role), None)
+    @property
+    def rival(self) -> Judged | None:
+        """What the chosen model is measured against first: EASE, or the same model with its defaults."""
+        return next((judged for judged in self.judged[1:] if judged.role != "popularity"), None)
+
+    @property
+    def popularity(self) -> Judged | None:
+        """What everybody is recommended alike; None if it was not judged."""
+        return next((judged for judged in self.judged[1:] if judged.role == "popularity"), None)
 
     def difference(self, role: str, metric: str, k: int) -> Difference | None:
         """Return the difference to another model in a metric; None if it was not compared."""
         wanted = (role, metric, k)
         return next((row for row in self.differences if (row.role, row.metric, row.k) == wanted), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData(Reported):
+    """A report on the linear autoencoders.
+
+    Attributes
+    ----------
+    l2, dropout, xi : float
+        Of the chosen model.
+    axes : (str, str)
+        The metrics of the trade-off: accuracy, and the tail.
+    trials : sequence of Trial
+    bests : mapping of str to Point
+        The best point of each model.
+    front : sequence of Point
+        Those that no other point beats in both axes.
+    fit : Fit
+        The last one.
+    """
+
+    l2: float
+    dropout: float
+    xi: float
+    axes: tuple[str, str]
+    trials: Sequence[Trial]
+    bests: Mapping[str, Point]
+    front: Sequence[Point]
+    fit: Fit
+    neighbours: Sequence[Neighbours] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReportData(Reported):
+    """A report on a search over the parameters of one model.
+
+    Attributes
+    ----------
+    space : sequence of Searched
+        What was searched.
+    parameters : mapping of str to object
+        All parameters of the chosen model.
+    attempts : sequence of Attempt
+        All fits; the first has the model's own parameters.
+    picked : int
+        Which of them was the best.
+    fit_users, fit_items : int
+        Of the last fit.
+    """
+
+    space: Sequence[Searched]
+    parameters: Mapping[str, object]
+    attempts: Sequence[Attempt]
+    picked: int
+    fit_users: int
+    fit_items: int
+
+    @property
+    def best(self) -> Attempt:
+        """The fit that was the best on the validation users."""
+        return self.attempts[self.picked]

@@ -10,6 +10,7 @@ from relae.analysis.report._data import DataFacts, Fit, Item, Neighbours, Sample
 from relae.data import Interactions
 from relae.evaluation import Split, head_items
 from relae.models import LinearAutoencoder
+from relae.recommender import HistoryRecommender
 
 _VERTICES = 200  # of a curve: more cannot be seen
 _SHOWN_HISTORY = 10
@@ -66,7 +67,7 @@ def fit_facts(model: LinearAutoencoder) -> Fit:
 class _Items:
     """Items of a fitted model as a reader sees them."""
 
-    def __init__(self, model: LinearAutoencoder) -> None:
+    def __init__(self, model: HistoryRecommender) -> None:
         self.model = model
         self.head = head_items(model.item_counts_)
 
@@ -81,10 +82,11 @@ class _Items:
         )
 
 
-def samples(model: LinearAutoencoder, split: Split, count: int = 5, k: int = 8, *, ids: bool = False) -> list[Sample]:
+def samples(model: HistoryRecommender, split: Split, count: int = 5, k: int = 8, *, ids: bool = False) -> list[Sample]:
     """Recommend to some users of a split, chosen by the length of their histories and never by the result.
 
-    With `ids` they are called by their raw ids, otherwise by a number: a report is mailed around.
+    With `ids` they are called by their raw ids, otherwise by a number: a report is mailed around. Only a linear model
+    has reasons.
     """
     sizes = np.diff(split.histories.indptr)
     able = np.flatnonzero((sizes > 0) & (np.diff(split.truth.indptr) > 0))
@@ -102,7 +104,7 @@ def samples(model: LinearAutoencoder, split: Split, count: int = 5, k: int = 8, 
         for column, score in zip(columns[0].tolist(), scores[0].tolist(), strict=True):
             if column < 0:
                 break
-            because = _because(model, history, column)
+            because = _because(model, history, column) if isinstance(model, LinearAutoencoder) else []
             for other, share in because:
                 weight[other] += max(share, 0.0)
             reasons = [(item(other), share) for other, share in because[:2] if share > 0]

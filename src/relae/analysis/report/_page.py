@@ -4,11 +4,25 @@ from collections.abc import Sequence
 from importlib.resources import files
 from math import isfinite
 
+from relae.analysis.report import _model as model
 from relae.analysis.report import _plots as plots
 from relae.analysis.report import _words as words
 from relae.analysis.report._charts import bar, figure, small_figure, whisker
-from relae.analysis.report._data import Item, Judged, Neighbours, ReportData, Sample, Trial
+from relae.analysis.report._data import (
+    Fit,
+    Item,
+    Judged,
+    ModelReportData,
+    Neighbours,
+    ReportData,
+    Reported,
+    Sample,
+    Trial,
+)
 from relae.analysis.report._html import Markup, join, tag
+from relae.analysis.report._parts import duration, facts, table
+
+Section = tuple[str, str, Markup | None]  # key, title, content
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 METRICS = (
@@ -22,22 +36,13 @@ METRICS = (
     "unbiased_recall",
     "coverage",
 )
-_CLASSES = {"chosen": "chosen", "EASE": "ease", "popularity": "popularity"}
+_CLASSES = {"chosen": "chosen", "popularity": "popularity"}  # any other is the first rival
 _CHANCE = 0.05
 
 
-def render(data: ReportData) -> str:
+def render(data: ReportData | ModelReportData) -> str:
     """Return the report as one HTML page: nothing is loaded, nothing runs, and the same data give the same page."""
-    sections = [
-        ("trade-off", "The trade-off", _trade_off(data)),
-        ("accuracy", "How accurate it is", _accuracy(data)),
-        ("xi", "What ξ does", _dial(data)),
-        ("search", "What was searched", _search(data)),
-        ("data", "The data", _data(data)),
-        ("samples", "What it recommends", _samples(data.samples)),
-        ("similar", "What goes together", _neighbours(data.neighbours)),
-        ("made", "How this was made", _made(data)),
-    ]
+    sections = _of_family(data) if isinstance(data, ReportData) else _of_model(data)
     present = [(key, title, content) for key, title, content in sections if content]
     style = files("relae.analysis.report").joinpath("style.css").read_text(encoding="utf-8")
     head = tag(
@@ -66,18 +71,40 @@ def render(data: ReportData) -> str:
     return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n"
 
 
+def _of_family(data: ReportData) -> list[Section]:
+    return [
+        ("trade-off", "The trade-off", _trade_off(data)),
+        ("accuracy", "How accurate it is", _accuracy(data)),
+        ("xi", "What ξ does", _dial(data)),
+        ("search", "What was searched", _search(data)),
+        ("data", "The data", _data(data)),
+        ("samples", "What it recommends", _samples(data.samples)),
+        ("similar", "What goes together", _neighbours(data.neighbours)),
+        ("made", "How this was made", _made(data, _family_facts(data))),
+    ]
+
+
+def _of_model(data: ModelReportData) -> list[Section]:
+    return [
+        ("accuracy", "How accurate it is", _accuracy(data)),
+        ("search", "What was searched", model.search(data)),
+        ("learning", "How it learned", model.learning(data)),
+        ("data", "The data", _data(data)),
+        ("samples", "What it recommends", _samples(data.samples)),
+        ("made", "How this was made", _made(data, model.facts(data))),
+    ]
+
+
 # --- the headline ------------------------------------------------------------------------------------------------
 
 
-def _top(data: ReportData, sections: Sequence[tuple[str, str]]) -> Markup:
+def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]) -> Markup:
     where = tag("nav", tag("ul", *(tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)))
     k, chosen = data.k, data.chosen
-    parameters = [f"l2 {words.number(data.l2)}"]
-    parameters += [f"dropout {words.number(data.dropout)}"] if data.dropout else []
-    parameters += [f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE") else []
+    parameters = _family_parameters(data) if isinstance(data, ReportData) else model.parameters(data)
     listed = ", ".join(parameters[:-1]) + f" and {parameters[-1]}" if len(parameters) > 1 else parameters[0]
     main = chosen.figure("ndcg", k)
-    configurations = sum(len(trial.points) for trial in data.trials)
+    configurations = _configurations(data) if isinstance(data, ReportData) else len(data.attempts)
     lead = join(
         tag("strong", data.model_name),
         f" with {listed} was chosen among {words.count(configurations, 'configuration')} for its "
@@ -100,29 +127,40 @@ def _top(data: ReportData, sections: Sequence[tuple[str, str]]) -> Markup:
     )
 
 
-def _judges(data: ReportData, users: int) -> str:
+def _family_parameters(data: ReportData) -> list[str]:
+    found = [f"l2 {words.number(data.l2)}"]
+    found += [f"dropout {words.number(data.dropout)}"] if data.dropout else []
+    return found + ([f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE") else [])
+
+
+def _configurations(data: ReportData) -> int:
+    return sum(len(trial.points) for trial in data.trials)
+
+
+def _judges(data: Reported, users: int) -> str:
     if data.new_users:
         return f"On {words.count(users, 'test user')}, who took no part in that choice, "
     return f"On the test items of {words.count(users, 'user')}, which took no part in that choice, "
 
 
-def _kept(data: ReportData) -> str:
+def _kept(data: Reported) -> str:
     if data.constraint is None:
         return ""
     name, loss = data.constraint
     return f", with at most {words.percent(loss, 1)} of the best {words.metric(name)} lost"
 
 
-def _tiles(data: ReportData) -> list[Markup]:
-    k, ease, popular = data.k, data.rival("EASE"), data.rival("popularity")
+def _tiles(data: Reported) -> list[Markup]:
+    k, rival, popular = data.k, data.rival, data.popularity
+    against = "" if rival is None else f"against {rival.role}"
     tiles = []
     main = data.chosen.figure("ndcg", k)
     if main is not None:
         interval = "on test users" + _bracket(main.low, main.high, "; 95%: ", "–")
         tiles.append(_tile(f"NDCG@{k}", words.value(main.mean), interval, "chosen"))
     for judged, title, metric, css in (
-        (ease, "against EASE", "ndcg", "ease"),
-        (ease, "tail, against EASE", "tail_ndcg", "tail"),
+        (rival, against, "ndcg", "ease"),
+        (rival, f"tail, {against}", "tail_ndcg", "tail"),
         (popular, "against popularity", "ndcg", "popularity"),
     ):
         better = None if judged is None else _gain(data.chosen, judged, metric, k)
@@ -130,7 +168,7 @@ def _tiles(data: ReportData) -> list[Markup]:
             continue
         found = data.difference(judged.role, metric, k)
         detail = f"in {words.metric(f'{metric}@{k}')}"
-        if found is not None and judged is ease:
+        if found is not None and judged is rival:
             detail += f"; {words.odds(found.p_value)}" + ("" if found.p_value < _CHANCE else ": may be chance")
         tiles.append(_tile(title, better, detail, css))
     return tiles
@@ -188,7 +226,7 @@ def _trade_off(data: ReportData) -> Markup:
     )
 
 
-def _accuracy(data: ReportData) -> Markup:
+def _accuracy(data: Reported) -> Markup:
     ks = sorted({figure.k for judged in data.judged for figure in judged.figures}, key=lambda k: (k != data.k, k))
     main = data.chosen.figure("ndcg", data.k)
     users = words.count(main.users if main else data.test_users, "user")
@@ -210,11 +248,13 @@ def _accuracy(data: ReportData) -> Markup:
     )
 
 
-def _verdict(data: ReportData) -> Markup | None:
-    """Say in words whether the gain over EASE is more than chance."""
+def _verdict(data: Reported) -> Markup | None:
+    """Say in words whether the gain over the first rival is more than chance."""
+    if data.rival is None:
+        return None
     sentences = []
     for metric in ("ndcg", "tail_ndcg", "head_ndcg"):
-        found = data.difference("EASE", metric, data.k)
+        found = data.difference(data.rival.role, metric, data.k)
         if found is None or not isfinite(found.difference):
             continue
         name = words.metric(f"{metric}@{data.k}")
@@ -227,13 +267,13 @@ def _verdict(data: ReportData) -> Markup | None:
     if not sentences:
         return None
     return join(
-        tag("p", "Against EASE, paired user by user:"),
+        tag("p", f"Against {data.rival.role}, paired user by user:"),
         tag("ul", *(tag("li", f"{sentence}.") for sentence in sentences), class_="plain"),
     )
 
 
-def _accuracy_table(data: ReportData, k: int) -> Markup | None:
-    ease = data.rival("EASE")
+def _accuracy_table(data: Reported, k: int) -> Markup | None:
+    rival = data.rival
     rows = []
     for metric in METRICS:
         figures = [judged.figure(metric, k) for judged in data.judged]
@@ -247,7 +287,7 @@ def _accuracy_table(data: ReportData, k: int) -> Markup | None:
             if found is None or not isfinite(found.mean):
                 cells.append(tag("td", "–"))
                 continue
-            css = _CLASSES.get(judged.role, "")
+            css = _CLASSES.get(judged.role, "ease")
             interval = _bracket(found.low, found.high, between="–")
             value = tag("span", words.value(found.mean), class_="best" if round(found.mean, 4) == best else None)
             cells.append(
@@ -258,26 +298,28 @@ def _accuracy_table(data: ReportData, k: int) -> Markup | None:
                     whisker(found.low, found.mean, found.high, most, css),
                 )
             )
-        if ease is not None:
-            cells.append(_difference_cell(data, metric, k))
+        if rival is not None:
+            cells.append(_difference_cell(data, rival.role, metric, k))
         rows.append(tag("tr", tag("th", title, tag("small", meaning), scope="row"), *cells))
     if not rows:
         return None
     heads = [
         tag(
             "th",
-            tag("span", data.model_name if j.role == "chosen" else j.role, class_=f"key {_CLASSES.get(j.role, '')}"),
+            tag(
+                "span", data.model_name if j.role == "chosen" else j.role, class_=f"key {_CLASSES.get(j.role, 'ease')}"
+            ),
             scope="col",
         )
         for j in data.judged
     ]
-    if ease is not None:
-        heads.append(tag("th", f"{data.model_name} − EASE", scope="col"))
-    return _table(f"The first {k} places of each list", [tag("th", "", scope="col"), *heads], rows)
+    if rival is not None:
+        heads.append(tag("th", f"{data.model_name} − {rival.role}", scope="col"))
+    return table(f"The first {k} places of each list", [tag("th", "", scope="col"), *heads], rows)
 
 
-def _difference_cell(data: ReportData, metric: str, k: int) -> Markup:
-    found = data.difference("EASE", metric, k)
+def _difference_cell(data: Reported, role: str, metric: str, k: int) -> Markup:
+    found = data.difference(role, metric, k)
     if found is None or not isfinite(found.difference):
         return tag("td", "–")
     return tag(
@@ -285,11 +327,6 @@ def _difference_cell(data: ReportData, metric: str, k: int) -> Markup:
         tag("span", words.signed(found.difference), class_="best" if found.p_value < _CHANCE else None),
         tag("span", words.odds(found.p_value), class_="interval"),
     )
-
-
-def _table(caption: str, heads: Sequence[Markup], rows: Sequence[Markup]) -> Markup:
-    inner = tag("table", tag("caption", caption), tag("thead", tag("tr", *heads)), tag("tbody", *rows))
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def _trial(data: ReportData) -> Trial | None:
@@ -344,20 +381,19 @@ def _search(data: ReportData) -> Markup:
     ]
     heads = [tag("th", name, scope="col") for name in ("model", "l2", "dropout", "ξ")]
     heads += [tag("th", words.metric(name), scope="col") for name in shown]
-    configurations = sum(len(trial.points) for trial in data.trials)
     return join(
         tag(
             "p",
-            f"{words.count(len(data.trials), 'inversion')} gave {words.count(configurations, 'configuration')} of all "
-            f"six models in {_duration(seconds)}: each pair of l2 and dropout costs one inversion, and all its ξ come "
-            "with it.",
+            f"{words.count(len(data.trials), 'inversion')} gave {words.count(_configurations(data), 'configuration')} "
+            f"of all six models in {duration(seconds)}: each pair of l2 and dropout costs one inversion, and all its ξ "
+            "come with it.",
         ),
         figure(
             lambda width: plots.search_map(data, width),
             f"Each circle is one inversion; the stronger, the better its best {words.metric(data.objective)} over "
             "all ξ.",
         ),
-        _table("The best of each model, by the validation users", heads, rows),
+        table("The best of each model, by the validation users", heads, rows),
         tag("p", "A model with a free parameter contains those without: RDLAE is never behind.", class_="note")
         if data.constraint is None
         else None,
@@ -371,44 +407,38 @@ def _shown(data: ReportData) -> list[str]:
     return [name for name in dict.fromkeys(wanted) if all(name in point.metrics for point in points)]
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{max(seconds, 1):.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
-
-
 # --- the data, and what comes of it ------------------------------------------------------------------------------
 
 
-def _data(data: ReportData) -> Markup:
-    facts = data.data
+def _data(data: Reported) -> Markup:
+    found = data.data
     spreads = [
-        ("items of a user", facts.per_user),
-        ("users of an item", facts.per_item),
+        ("items of a user", found.per_user),
+        ("users of an item", found.per_item),
     ]
-    rows = [
-        ("Users", f"{facts.users:,}"),
-        ("Items", f"{facts.items:,}"),
-        ("Interactions", f"{facts.interactions:,}"),
-        ("Density", words.percent(facts.density, 2)),
-        ("Gini of popularity", f"{facts.gini:.3f} (0: all items equal, 1: one has it all)"),
+    rows: list[tuple[str, object]] = [
+        ("Users", f"{found.users:,}"),
+        ("Items", f"{found.items:,}"),
+        ("Interactions", f"{found.interactions:,}"),
+        ("Density", words.percent(found.density, 2)),
+        ("Gini of popularity", f"{found.gini:.3f} (0: all items equal, 1: one has it all)"),
         *((f"The {name}", f"{low:,} to {high:,}, half have {mid:,.6g} or fewer") for name, (low, mid, high) in spreads),
     ]
     return join(
         tag(
             "p",
-            tag("strong", f"The top 20% of the items have {words.percent(facts.top_share)} of the interactions."),
+            tag("strong", f"The top 20% of the items have {words.percent(found.top_share)} of the interactions."),
             " All figures are of the whole data, before it was divided.",
         ),
-        tag("dl", *(part for name, value in rows for part in (tag("dt", name), tag("dd", value))), class_="facts"),
+        facts(rows),
         tag(
             "div",
             small_figure(
-                lambda width: plots.popularity(facts, width),
-                f"The further the curve is from the diagonal, the fewer items have it all: Gini {facts.gini:.3f}.",
+                lambda width: plots.popularity(found, width),
+                f"The further the curve is from the diagonal, the fewer items have it all: Gini {found.gini:.3f}.",
             ),
             small_figure(
-                lambda width: plots.histories(facts, width),
+                lambda width: plots.histories(found, width),
                 "Users by the number of their items, in steps that grow.",
             ),
             class_="halves",
@@ -435,10 +465,15 @@ def _samples(samples: Sequence[Sample]) -> Markup | None:
             tag("span", "✓ hidden", class_="hit"),
             " marks an item that the user did have and the model did not see; ",
             tag("span", "tail", class_="tag"),
-            " one outside the most popular fifth. Percentages are parts of all that speaks for an item.",
+            " one outside the most popular fifth.",
+            " Percentages are parts of all that speaks for an item." if _has_reasons(samples) else None,
         ),
         *(_person(sample) for sample in samples),
     )
+
+
+def _has_reasons(samples: Sequence[Sample]) -> bool:
+    return any(pick.because for sample in samples for pick in sample.suggestions)
 
 
 def _person(sample: Sample) -> Markup:
@@ -534,16 +569,28 @@ def _group(group: Neighbours) -> Markup:
 # --- how it was made ---------------------------------------------------------------------------------------------
 
 
-def _made(data: ReportData) -> Markup:
+def _family_facts(data: ReportData) -> list[tuple[str, object]]:
     fit = data.fit
     exact = f"{fit.residual:.0e}".replace("e-0", "e-")
-    rows: list[tuple[str, object]] = [
-        ("Model", tag("code", data.model)),
+    return [
         ("l2, dropout, ξ", ", ".join(repr(float(v)) for v in (data.l2, data.dropout, data.xi))),
-        ("Objective", words.metric(data.objective) + _kept(data)),
         ("Last fit", f"{words.count(fit.users, 'user')} × {words.count(fit.items, 'item')}: train and validation data"),
         ("Solver", f"{fit.solver}, {fit.dtype}"),
-        ("Residual", f"the inverse is exact to {exact}: ‖(G+Λ)Pv − v‖/‖v‖ of random probes v"),
+        ("Residual", _residual(data.fit, exact)),
+    ]
+
+
+def _residual(fit: Fit, exact: str) -> str:
+    if fit.solver == "local":
+        return f"each item by its nearest only, solved to {exact}: an approximation"
+    return f"the inverse is exact to {exact}: ‖(G+Λ)Pv − v‖/‖v‖ of random probes v"
+
+
+def _made(data: Reported, how: Sequence[tuple[str, object]]) -> Markup:
+    rows: list[tuple[str, object]] = [
+        ("Model", tag("code", data.model)),
+        ("Objective", words.metric(data.objective) + _kept(data)),
+        *how,
         ("Division", f"{data.protocol} (split {data.split}, share {data.share:g}, seed {data.seed})"),
         ("Versions", ", ".join(f"{name} {version}" for name, version in data.versions.items())),
     ]
@@ -556,7 +603,7 @@ def _made(data: ReportData) -> Markup:
         "not foretell what people will do.",
     )
     return join(
-        tag("dl", *(part for name, value in rows for part in (tag("dt", name), tag("dd", value))), class_="facts"),
+        facts(rows),
         tag("p", "These commands make it again:"),
         tag("pre", tag("code", "\n".join(data.commands))),
         tag("ul", *(tag("li", note) for note in notes), class_="plain"),

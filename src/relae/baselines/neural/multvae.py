@@ -8,10 +8,12 @@ and the loss of a user is
 
     − Σ_i x_i log softmax(f)_i  +  β · ½ Σ (σ² + μ² − 1 − log σ²)
 
-β grows from 0 to its `anneal_cap` over the first `anneal_steps` steps. Scores are f at z = μ.
+β grows from 0 to its `anneal_cap` over the first `anneal_steps` steps. Scores are f at z = μ. Without hidden layers,
+(μ, log σ²) = W₂x + b₂ and f = W₄z + b₄.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -36,8 +38,9 @@ class MultVAENetwork(Network):
         items = x.shape[1]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.encoder = nn.ModuleList([nn.Linear(items, hidden), nn.Linear(hidden, 2 * dim)])
-            self.decoder = nn.ModuleList([nn.Linear(dim, hidden), nn.Linear(hidden, items)])
+            inner = [hidden] * (hidden > 0)
+            self.encoder = _layers([items, *inner, 2 * dim])
+            self.decoder = _layers([dim, *inner, items])
             for layer in [*self.encoder, *self.decoder]:
                 nn.init.xavier_normal_(layer.weight)
                 nn.init.trunc_normal_(layer.bias, std=0.001)
@@ -53,15 +56,12 @@ class MultVAENetwork(Network):
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """μ and log σ² : (users, dim) each."""
         scaled = functional.dropout(functional.normalize(x), self.dropout, self.training)
-        first, second = self.encoder
-        mean, log_variance = second(torch.tanh(first(scaled))).split(self.dim, dim=1)
+        mean, log_variance = _through(self.encoder, scaled).split(self.dim, dim=1)
         return mean, log_variance
 
     def decode(self, z: Tensor) -> Tensor:
         """Return f : (users, items)."""
-        first, second = self.decoder
-        scores: Tensor = second(torch.tanh(first(z)))
-        return scores
+        return _through(self.decoder, z)
 
     def elbo(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Mean over users of the negative log-likelihood, and of the divergence from the prior."""
@@ -84,13 +84,25 @@ class MultVAENetwork(Network):
         return total
 
     def found(self) -> Found:
-        """Weights, each as (in, out), and biases; of the encoder's second layer only the half of μ."""
+        """Weights, each as (in, out), and biases, in order; of the encoder's last layer only the half of μ."""
         self.eval()
         arrays = {}
-        names = ("encoder_hidden", "encoder_code", "decoder_hidden", "decoder_items")
-        for name, layer in zip(names, [*self.encoder, *self.decoder], strict=True):
-            weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
-            kept = self.dim if name == "encoder_code" else len(bias)
-            arrays[f"{name}_weight"] = np.array(weight[:kept].T, order="C")
-            arrays[f"{name}_bias"] = bias[:kept].copy()
+        for name, layers in (("encoder", self.encoder), ("decoder", self.decoder)):
+            for at, layer in enumerate(layers):
+                weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
+                kept = self.dim if layer is self.encoder[-1] else len(bias)
+                place = "outer" if at == len(layers) - 1 else "hidden"
+                arrays[f"{name}_{place}_weight"] = np.array(weight[:kept].T, order="C")
+                arrays[f"{name}_{place}_bias"] = bias[:kept].copy()
         return arrays
+
+
+def _layers(widths: list[int]) -> nn.ModuleList:
+    return nn.ModuleList([nn.Linear(given, made) for given, made in pairwise(widths)])
+
+
+def _through(layers: nn.ModuleList, x: Tensor) -> Tensor:
+    """All layers, with tanh between them."""
+    for at, layer in enumerate(layers):
+        x = layer(x if at == 0 else torch.tanh(x))
+    return x

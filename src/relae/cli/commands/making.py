@@ -49,34 +49,43 @@ def plan(
 
 
 @takes_columns
+@takes_model
 def tune(
     data: DataArgument,
     out: Annotated[Path, typer.Option(help="The folder of the run; an unfinished run in it goes on.")],
     columns: Given,
+    parameters: Given,
     split: SplitOption = None,
     share: ShareOption = None,
     seed: SeedOption = None,
     search: Annotated[
         str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them).")
     ] = "auto",
-    budget: Annotated[int, typer.Option(help="Inversions of the search auto.")] = 16,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Inversions of the search auto, or fits of another --model; 16 and 8 if not given."),
+    ] = None,
     objective: Annotated[str, typer.Option(help="What to maximize: a metric and a cut-off.")] = "ndcg@100",
     keep: Annotated[
         str | None, typer.Option(help="A metric to keep meanwhile, such as ndcg@100 with --objective tail_recall@100.")
     ] = None,
     loss: Annotated[float, typer.Option(help="The share of the best value of --keep that may be lost.")] = 0.01,
     time_budget: Annotated[
-        float | None, typer.Option(help="Minutes after which no further inversion is started.")
+        float | None, typer.Option(help="Minutes after which no further inversion or fit is started.")
     ] = None,
     solver: SolverOption = "auto",
-    test: Annotated[bool, typer.Option(help="Judge the chosen model, EASE and popularity by the test users.")] = True,
+    test: Annotated[bool, typer.Option(help="Judge the chosen model and its rivals by the test users.")] = True,
 ) -> None:
-    """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail."""
+    """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail.
+
+    With another --model, find the parameters of that one; those that are given stay as they are.
+    """
     from relae.cli import _tune
     from relae.cli._data import Columns, Division
 
     division = Division(split, share, seed).or_else()
-    request = _tune.Request(data, Columns().but(columns), *division, search, budget, objective, keep, loss, solver)
+    table = Columns().but(columns)
+    request = _tune.Request(data, table, *division, search, budget, objective, keep, loss, solver, parameters)
     _tune.run(request, out, None if time_budget is None else 60 * time_budget, test)
 
 
@@ -100,6 +109,10 @@ def fit(
     ] = True,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
+    time_budget: Annotated[
+        float | None,
+        typer.Option(help="Minutes of training after which no further epoch is started, for models that are trained."),
+    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +125,8 @@ def fit(
 ) -> None:
     """Fit a model to all of DATA, check it, and save it as a folder to serve from.
 
-    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, does better.
+    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, does better. A model
+    that is trained keeps MODEL.training beside the folder meanwhile: after a break, the same command goes on from it.
     """
     from relae.cli import _fit
 
@@ -126,6 +140,7 @@ def fit(
         histories=histories,
         solver=solver,
         dtype=dtype,
+        time_budget=None if time_budget is None else 60 * time_budget,
         scheduler=scheduler,
         as_json=as_json,
     )
@@ -173,8 +188,46 @@ def evaluate(
             source, columns, parameters, wanted, run=run, division=division, hide=hide, solver=solver, dtype=dtype
         )
     else:
-        refused = {"from": run, "split": split, "share": share, **parameters}
+        given = {name.replace("_", "-"): value for name, value in parameters.items()}
+        refused = {"from": run, "split": split, "share": share, **given}
         _evaluate.of_model(source, on, columns, wanted, hide=hide, seed=seed, refused=refused)
+
+
+@takes_columns
+def compare(
+    data: DataArgument,
+    columns: Given,
+    models: Annotated[
+        str,
+        typer.Option(help="all, or some models separated by commas, such as rdlae,ease,ials; popularity is always in."),
+    ] = "all",
+    split: SplitOption = None,
+    share: ShareOption = None,
+    seed: SeedOption = None,
+    k: Annotated[int | None, typer.Option(help="The cut-off of all metrics; 100 if not given.")] = None,
+    budget: Annotated[
+        int, typer.Option(help="Inversions that the six linear models share, and fits of every other model to tune.")
+    ] = 8,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Minutes of choosing and training, for each model; without end if not given.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A folder for the table and what is finished; a comparison in it goes on.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare models on DATA in one table: accuracy on head and tail, time, size, and who differs from the best.
+
+    Parameters are chosen by validation users, and each model is judged once, by test users who took no part in that.
+    """
+    from relae.cli import _compare
+    from relae.cli._data import Columns, Division
+
+    asked = None if models.strip().lower() == "all" else names(models)
+    division = Division(split, share, seed).or_else()
+    seconds = None if time_budget is None else 60 * time_budget
+    request = _compare.Request(data, Columns().but(columns), asked, *division, k, budget, seconds, out)
+    _compare.compare(request, as_json)
 
 
 def report(
@@ -189,4 +242,4 @@ def report(
     _report.make(run, out, samples=samples, user_ids=user_ids)
 
 
-COMMANDS = (plan, tune, fit, evaluate, report)
+COMMANDS = (plan, tune, fit, evaluate, compare, report)

@@ -22,7 +22,14 @@ def reproduce(
     table: Annotated[str, typer.Argument(help="table2 (strong generalization) or table3 (weak).")],
     dataset: Annotated[str, typer.Option(help="A benchmark of the paper, such as gowalla.")],
     models: Annotated[
-        str | None, typer.Option(help="Some of its models, separated by commas; all that can be run if not given.")
+        str | None,
+        typer.Option(
+            help="Some of its models, separated by commas; all with a closed form if not given. lightgcn, ltocf, "
+            "hmlet, grmf, grmfnorm and multvae (table3) are trained for hours, and only when named."
+        ),
+    ] = None,
+    time_budget: Annotated[
+        float | None, typer.Option(help="Seconds of training for each model that is trained; more goes on from less.")
     ] = None,
     tolerance: Annotated[float, typer.Option(help="How far a cell may be off before the command fails.")] = 0.0001,
     out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("reproduced"),
@@ -34,7 +41,7 @@ def reproduce(
     """
     from relae.cli import _reproduce
 
-    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh):
+    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh, time_budget):
         raise typer.Exit(1)
 
 

@@ -1,0 +1,318 @@
+"""Choose, fit, judge and forget, model after model: never more than one fitted model is in memory."""
+
+import inspect
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relae.comparison._result import METRICS, LeftOut, Standing, Standings
+from relae.errors import DataError, RelaeError
+from relae.evaluation import Evaluation, Split, evaluate
+from relae.models import RDLAE, LinearAutoencoder
+from relae.recommender import HistoryRecommender
+from relae.solvers import Progress
+from relae.store import KINDS, kind
+from relae.tuning import Journal, Point, Training, check_users, fitted, tune, tune_model
+
+POPULARITY = "popularity"
+_CHOOSING = 0.8  # of the time of a model
+_STRANGERS = "only users of the training data have a vector, and the test users are others"
+
+
+def named(models: Sequence[str] | None) -> list[str]:
+    """Return the names of models in the order of the registry: all if none is given, and popularity always."""
+    asked = list(KINDS) if models is None else [kind(model).__name__.lower() for model in models]
+    return [name for name in KINDS if name in asked or name == POPULARITY]
+
+
+class _Chosen(NamedTuple):
+    """A model that is not fitted yet, and how it came to its parameters."""
+
+    model: HistoryRecommender
+    names: Sequence[str]
+    words: str
+    seconds: float
+    complete: bool
+
+
+class _Judged(NamedTuple):
+    """What the last fit took, and what it is worth."""
+
+    fit_seconds: float
+    evaluate_seconds: float
+    size: int
+    evaluations: list[Evaluation]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who is compared, on what and how.
+
+    Attributes
+    ----------
+    valid, test : Split
+        The users to choose parameters by, and those to judge by, once. The train of `test` has all of `valid`.
+    models : sequence of str
+        Names out of `relae.store.KINDS`.
+    k : int
+        The cut-off of all metrics; parameters are chosen by ndcg@k.
+    budget : int
+        Inversions that the linear autoencoders share, and fits of every other model with parameters to search.
+    time_budget : float, optional
+        Seconds of choosing for each model. The linear autoencoders put theirs together. A model that is trained gets
+        half of it to find the number of epochs, and the last fit then takes about as long.
+    seed : int
+        Of what searches draw at random.
+    folder : Path, optional
+        Where searches and trainings are kept, so that they go on after a break.
+    purpose : mapping
+        What tells this comparison from others, for what is kept.
+    """
+
+    valid: Split
+    test: Split
+    models: Sequence[str]
+    k: int = 100
+    budget: int = 8
+    time_budget: float | None = None
+    seed: int = 0
+    folder: Path | None = None
+    purpose: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.k <= self.test.train.n_items:
+            raise DataError(f"k must lie between 1 and the {self.test.train.n_items:,} items there are, got {self.k!r}")
+        if self.budget < 1:
+            raise DataError(f"the budget must be a whole number of fits, at least 1, got {self.budget!r}")
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise DataError(f"the time budget must be above 0, got {self.time_budget!r}")
+
+    @property
+    def objective(self) -> str:
+        """What parameters are chosen by."""
+        return f"ndcg@{self.k}"
+
+    def run(self, done: Collection[str] = (), progress: Progress | None = None) -> Iterator[Standing | LeftOut]:
+        """Yield each model as soon as it is finished; those in `done` are left out.
+
+        `progress` is called with the model and the stage that it is in, and with "compare" and the part of all that is
+        done.
+        """
+        waiting = [name for name in self.models if name not in done]
+        linear = [name for name in waiting if issubclass(kind(name), LinearAutoencoder)]
+        groups = [[name] for name in waiting if name not in linear] + ([linear] if linear else [])
+        groups.sort(key=lambda group: waiting.index(group[0]))
+        before = len(self.models) - len(waiting)
+        for group in groups:
+            meter = _Meter(progress, "linear" if group is linear else group[0], before, len(group), len(self.models))
+            try:
+                yield from self._linear(group, meter) if group is linear else self._other(group[0], meter)
+            finally:
+                meter.close()
+            before += len(group)
+
+    def standings(self, found: Iterable[Standing | LeftOut]) -> Standings:
+        """Return what was found as one table: `contest.standings(contest.run())`."""
+        rows, absent = [], []
+        for each in found:
+            absent.append(each) if isinstance(each, LeftOut) else rows.append(each)
+        return Standings(rows, absent, self.k, len(self.valid.users))
+
+    # --- the linear autoencoders -----------------------------------------------------------------------------------
+
+    def _linear(self, names: Sequence[str], meter: "_Meter") -> Iterator[Standing | LeftOut]:
+        """One search for all, and one fit for those with the same l2 and dropout."""
+        with self._journal("linear") as journal:
+            try:
+                found = tune(
+                    self.valid,
+                    objective=self.objective,
+                    budget=self.budget,
+                    metrics=(),
+                    journal=journal,
+                    time_budget=None if self.time_budget is None else self.time_budget * len(names),
+                    progress=meter.report,
+                )
+            except (RelaeError, MemoryError) as error:
+                yield from (LeftOut(name, _in_words(error)) for name in names)
+                return
+        seconds = sum(trial.fit_seconds + trial.evaluate_seconds for trial in found.trials)
+        words = f"out of {_counted(len(found.trials), 'inversion')} for all six"
+        groups: dict[tuple[float, float], list[tuple[str, Point]]] = {}
+        for name in names:
+            point = found.bests[KINDS[name]]
+            groups.setdefault((point.l2, point.dropout), []).append((name, point))
+        for (l2, dropout), members in groups.items():
+            try:
+                xis = [point.xi for _, point in members]
+                judged = self._judged(RDLAE(l2, dropout), meter, xis=xis)
+            except (RelaeError, MemoryError) as error:
+                yield from (LeftOut(name, _in_words(error)) for name, _ in members)
+                continue
+            for (name, point), evaluation in zip(members, judged.evaluations, strict=True):
+                own = point.model(KINDS[name])
+                searched = [each for each in own.get_params() if each in ("l2", "dropout", "xi")]
+                yield _standing(name, _Chosen(own, searched, words, seconds, found.complete), judged, evaluation)
+
+    # --- every other model -----------------------------------------------------------------------------------------
+
+    def _other(self, name: str, meter: "_Meter") -> Iterator[Standing | LeftOut]:
+        model = kind(name)()
+        try:
+            for split in (self.valid, self.test):
+                check_users(model, split)
+        except DataError:
+            yield LeftOut(name, f"{_STRANGERS} ({self.test.protocol}); --split weak admits them")
+            return
+        with self._journal(name) if model.SPACE and not _is_trained(model) else nullcontext() as journal:
+            try:
+                chosen = self._choose(model, journal, meter)
+                judged = self._judged(_copied(chosen.model), meter, checkpoint=self._checkpoint(name, "last"))
+            except (RelaeError, MemoryError) as error:
+                yield LeftOut(name, _in_words(error))
+                return
+        yield _standing(name, chosen, judged, judged.evaluations[0])
+        for stage in ("choice", "last"):
+            place = self._checkpoint(name, stage)
+            if place is not None:
+                place.unlink(missing_ok=True)
+
+    def _choose(self, model: HistoryRecommender, journal: Journal | None, meter: "_Meter") -> _Chosen:
+        """Find the parameters by the validation users."""
+        if _is_trained(model):
+            return self._choose_epochs(model, meter)
+        if not model.SPACE:
+            return _Chosen(model, (), "nothing to choose", 0.0, True)
+        found = tune_model(
+            model,
+            self.valid,
+            objective=self.objective,
+            budget=self.budget,
+            metrics=(),
+            seed=self.seed,
+            journal=journal,
+            time_budget=self.time_budget,
+            progress=meter.report,
+        )
+        seconds = sum(trial.seconds for trial in found.trials)
+        words = f"out of {_counted(len(found.trials), 'fit')}"
+        return _Chosen(found.best_model(), tuple(found.best), words, seconds, found.complete)
+
+    def _choose_epochs(self, model: HistoryRecommender, meter: "_Meter") -> _Chosen:
+        """Train until the validation users gain no more; the last fit, to them as well, is for as many epochs."""
+        trial: Any = _copied(model).set_params(objective=self.objective)
+        fitted(
+            trial,
+            self.valid.train,
+            progress=meter.report,
+            validation=self.valid,
+            checkpoint=self._checkpoint(type(model).__name__.lower(), "choice"),
+            time_budget=None if self.time_budget is None else self.time_budget / 2,
+        )
+        last = _copied(trial).set_params(epochs=trial.best_epoch_, patience=0, validation_share=0.0)
+        return _Chosen(
+            last, ("epochs",), "by early stopping", float(trial.curve_[-1].seconds), trial.stopped_ != "time"
+        )
+
+    # --- what all share --------------------------------------------------------------------------------------------
+
+    def _judged(
+        self,
+        model: HistoryRecommender,
+        meter: "_Meter",
+        *,
+        xis: Sequence[float] | None = None,
+        checkpoint: Path | None = None,
+    ) -> _Judged:
+        """Fit to all but the test users, and judge by them; the fit is then forgotten."""
+        started = perf_counter()
+        fitted(model, self.test.train, progress=meter.report, checkpoint=checkpoint)
+        between = perf_counter()
+        judge: Any = partial(evaluate, model, self.test, tuple(METRICS), [self.k], progress=meter.report)
+        found = [judge()] if xis is None else list(judge(xis=xis))
+        seconds = round(perf_counter() - between, 3)
+        training = Training.of(model)  # its seconds count those before a break as well
+        fit_seconds = round(between - started, 3) if training is None else training.curve[-1].seconds
+        return _Judged(fit_seconds, seconds, _size(model), found)
+
+    def _journal(self, name: str) -> Any:
+        """Open the journal of a search; nothing where nothing is kept."""
+        if self.folder is None:
+            return nullcontext()
+        return Journal(self.folder / f"{name}.jsonl", {**self.purpose, "search": name})
+
+    def _checkpoint(self, name: str, stage: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{name}-{stage}.training"
+
+
+class _Meter:
+    """Tells how far one model, or a group of them, is, and how far all are."""
+
+    def __init__(self, progress: Progress | None, name: str, done: int, size: int, total: int) -> None:
+        self._progress, self._name, self._done, self._size, self._total = progress, name, done, size, total
+        self._open: set[str] = set()
+        self._most = 0.0  # a model that is trained twice does not go back
+        self.report(None, 0.0)
+
+    def report(self, stage: str | None, fraction: float) -> None:
+        """Pass on a stage of the model; its search is most of its time."""
+        if self._progress is None:
+            return
+        if stage is not None:
+            (self._open.discard if fraction >= 1.0 else self._open.add)(stage)
+            self._progress(f"{self._name}: {stage}", fraction)
+        if stage in (None, "search", "train"):
+            self._most = max(self._most, fraction)
+            self._progress("compare", (self._done + _CHOOSING * self._size * self._most) / self._total)
+
+    def close(self) -> None:
+        """End the stages that were left before they were done."""
+        for stage in list(self._open):
+            self.report(stage, 1.0)
+        if self._progress is not None:
+            self._progress("compare", (self._done + self._size) / self._total)
+
+
+def _standing(name: str, chosen: _Chosen, judged: _Judged, evaluation: Evaluation) -> Standing:
+    return Standing(
+        name,
+        chosen.model.get_params(),
+        list(chosen.names),
+        chosen.words,
+        round(chosen.seconds, 3),
+        judged.fit_seconds,
+        judged.evaluate_seconds,
+        judged.size,
+        chosen.complete,
+        replace(evaluation, model=repr(chosen.model), xi=None),
+    )
+
+
+def _copied(model: HistoryRecommender) -> HistoryRecommender:
+    """Return a model with the same parameters that is not fitted."""
+    return type(model)(**model.get_params())
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _is_trained(model: HistoryRecommender) -> bool:
+    """Whether a model learns by epochs, and a validation says when to stop."""
+    return "validation" in inspect.signature(model.fit).parameters
+
+
+def _size(model: HistoryRecommender) -> int:
+    """Return the bytes of what a fit has found, as it would be saved."""
+    arrays = model._state("fitted").arrays.values()
+    return sum(int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize for array in arrays)
+
+
+def _in_words(error: Exception) -> str:
+    return " ".join(str(error).split()) or "out of memory"

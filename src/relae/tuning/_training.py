@@ -1,0 +1,80 @@
+"""How a model that learns by epochs came to be what it is, and how any model is fitted with what its fit takes."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NamedTuple
+
+from relae.errors import DataError
+from relae.evaluation import Split
+from relae.recommender import HistoryRecommender
+from relae.solvers import Progress
+
+
+class Epoch(NamedTuple):
+    """A point of a learning curve; the value on validation users is not a number where they were not asked."""
+
+    epoch: int
+    seconds: float
+    loss: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """The learning curve of a fit.
+
+    Attributes
+    ----------
+    curve : sequence of Epoch
+    best_epoch, epochs : int
+        The epoch whose weights were kept, and how many there were.
+    stopped : str
+        What ended it: "patience", "epochs" or "time".
+    """
+
+    curve: Sequence[Epoch]
+    best_epoch: int
+    epochs: int
+    stopped: str
+
+    @classmethod
+    def of(cls, model: HistoryRecommender) -> "Training | None":
+        """Return the training of a fitted model; None if it does not learn by epochs."""
+        curve = getattr(model, "curve_", None)
+        if curve is None:
+            return None
+        marks = tuple(Epoch(int(mark[0]), *(round(float(part), 9) for part in mark[1:4])) for mark in curve)
+        best, epochs, stopped = (getattr(model, f"{name}_") for name in ("best_epoch", "epochs", "stopped"))
+        return cls(marks, int(best), int(epochs), str(stopped))
+
+    def record(self) -> dict[str, Any]:
+        """Return the training as JSON has it, which knows no number that is none."""
+        curve = [[part if isfinite(part) else None for part in mark] for mark in self.curve]
+        return {"curve": curve, "best_epoch": self.best_epoch, "epochs": self.epochs, "stopped": self.stopped}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Training":
+        """Return the training of such a record."""
+        curve = tuple(
+            Epoch(int(epoch), *(float("nan") if part is None else float(part) for part in rest))
+            for epoch, *rest in record["curve"]
+        )
+        return cls(curve, int(record["best_epoch"]), int(record["epochs"]), str(record["stopped"]))
+
+
+def fitted(model: HistoryRecommender, data: Any, *, progress: Progress | None = None, **options: Any) -> None:
+    """Fit a model, with those of the options that its fit takes and that are not None."""
+    takes = inspect.signature(model.fit).parameters
+    taken = {name: value for name, value in options.items() if name in takes and value is not None}
+    model.fit(data, progress=progress, **taken)
+
+
+def check_users(model: HistoryRecommender, split: Split) -> None:
+    """Refuse a split of users whom a model cannot know."""
+    if split.new_users and not model.folds_in:
+        raise DataError(
+            f"{type(model).__name__} knows only the users whom it is fitted to, and those of this split "
+            f"({split.protocol}) are others: hold out items instead, with hold_out_items or --split weak"
+        )

@@ -1,0 +1,295 @@
+"""A comparison chooses by validation users, judges once by test users, and holds one fitted model at a time."""
+
+import gc
+import io
+import weakref
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from relae import Interactions, baselines, models
+from relae.comparison import METRICS, Contest, LeftOut, Standing, Standings, holm, named
+from relae.data import Ids
+from relae.errors import DataError
+from relae.evaluation import evaluate, hold_out_items, hold_out_users
+from relae.recommender import HistoryRecommender
+from relae.store import KINDS, kind
+from relae.tuning import tune, tune_model
+
+from ..oracles import csr, example
+
+K = 5
+CHEAP = ["rdlae", "ease", "dlae", "popularity", "itemknn", "gfcf"]
+
+
+@cache
+def splits(how="strong"):
+    data = Interactions(
+        csr(example(90, 24, weighted=False)), [f"u{u}" for u in range(90)], [f"i{i}" for i in range(24)]
+    )
+    rng = np.random.default_rng(0)
+    divide = hold_out_users if how == "strong" else hold_out_items
+    test = divide(data, 0.3, rng=rng)
+    return divide(test.train, 0.3, rng=rng), test
+
+
+def contest(names=CHEAP, how="strong", **options):
+    return Contest(*splits(how), named(names), **{"k": K, "budget": 3} | options)
+
+
+@cache
+def cheap() -> list[Standing | LeftOut]:
+    return list(contest().run())
+
+
+def standings(found=None) -> Standings:
+    return contest().standings(cheap() if found is None else found)
+
+
+# --- the registry ------------------------------------------------------------------------------------------------
+
+
+def test_every_model_of_the_package_has_a_name():
+    rooms = [getattr(room, name) for room in (models, baselines) for name in room.__all__]
+    concrete = {
+        each
+        for each in rooms
+        if isinstance(each, type) and issubclass(each, HistoryRecommender) and not each.__abstractmethods__
+    } - {models.LinearAutoencoder}
+    assert {kind(name) for name in KINDS} == concrete
+    assert {name: kind(name).__name__ for name in KINDS} == dict(KINDS)
+    assert [name.lower() for name in KINDS.values()] == list(KINDS)
+
+
+def test_a_name_is_found_in_any_case_and_a_wrong_one_is_not():
+    assert kind("ItemKNN") is kind("itemknn") is baselines.ItemKNN
+    with pytest.raises(DataError, match=r"no model 'popularty' \(did you mean popularity\?\): the models are rdlae"):
+        kind("popularty")
+
+
+def test_popularity_is_always_in():
+    assert named(["EASE", "ease"]) == ["ease", "popularity"]
+    assert named(None) == list(KINDS)
+
+
+# --- choosing and judging ----------------------------------------------------------------------------------------
+
+
+def test_parameters_are_those_of_the_searches():
+    valid, _ = splits()
+    rows = {row.name: row for row in standings().rows}
+    found = tune(valid, objective=f"ndcg@{K}", budget=3, metrics=())
+    for name in ("rdlae", "ease", "dlae"):
+        assert rows[name].parameters == found.best(KINDS[name]).model(KINDS[name]).get_params()
+    wanted = tune_model(baselines.ItemKNN(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).best_model()
+    assert rows["itemknn"].parameters == wanted.get_params()
+    assert (rows["popularity"].chosen, rows["popularity"].choose_seconds) == ([], 0.0)
+
+
+@pytest.mark.parametrize("name", ["rdlae", "ease", "dlae", "popularity", "itemknn"])
+def test_figures_are_those_of_a_fit_to_train_and_validation(name):
+    _, test = splits()
+    [row] = [row for row in standings().rows if row.name == name]
+    model = kind(name)(**row.parameters).fit(test.train)
+    wanted = evaluate(model, test, tuple(METRICS), [K])
+    assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
+    assert row.evaluation.model == repr(model)
+    assert row.size == sum(np.asarray(array).nbytes for array in model._state("fitted").arrays.values())
+
+
+def test_the_test_users_take_no_part_in_the_choice():
+    """Other things to find, the same parameters."""
+    valid, test = splits()
+    rows = np.arange(0, len(test.users), 2)
+    other = replace(test, users=Ids(test.users.values[rows]), histories=test.histories[rows], truth=test.truth[rows])
+    found = list(Contest(valid, other, named(CHEAP), k=K, budget=3).run())
+    ours, theirs = ({row.name: row.parameters for row in standings(rows).rows} for rows in (cheap(), found))
+    assert ours == theirs
+
+
+def test_one_fitted_model_at_a_time(monkeypatch):
+    alive: weakref.WeakSet[HistoryRecommender] = weakref.WeakSet()
+    remember = HistoryRecommender._remember
+    most = []
+
+    def counted(self, interactions):
+        gc.collect()
+        most.append(len([model for model in alive if model is not self]))
+        alive.add(self)
+        remember(self, interactions)
+
+    monkeypatch.setattr(HistoryRecommender, "_remember", counted)
+    for found in contest(["rdlae", "ease", "itemknn"]).run():
+        assert isinstance(found, Standing)
+        gc.collect()
+        assert not alive  # forgotten before anyone hears of it
+    assert len(most) >= 3 + 3 + 3
+    assert max(most) == 0
+
+
+def test_models_that_are_done_are_not_run_again():
+    found = list(contest().run(done=["rdlae", "ease", "dlae", "gfcf"]))
+    assert [row.name for row in found] == ["popularity", "itemknn"]
+
+
+def test_progress_goes_up_and_every_bar_ends():
+    seen: dict[str, list[float]] = {}
+    list(contest(["ease", "itemknn"]).run(progress=lambda stage, part: seen.setdefault(stage, []).append(part)))
+    assert seen["compare"] == sorted(seen["compare"])
+    assert {"linear: search", "itemknn: search", "compare"} <= set(seen)
+    assert {stage: parts[-1] for stage, parts in seen.items()} == dict.fromkeys(seen, 1.0)
+
+
+# --- who cannot take part ----------------------------------------------------------------------------------------
+
+
+def test_a_model_that_fails_is_left_out_with_its_reason():
+    [absent] = [row for row in cheap() if isinstance(row, LeftOut)]
+    assert absent.name == "gfcf"
+    assert "rank must lie between 1 and" in absent.reason
+    assert standings().absences() == [f"left out: GFCF: {absent.reason}"]
+
+
+def test_models_that_know_their_users_only_are_left_out_where_users_are_new():
+    found = list(contest(["lightgcn", "grmf"]).run())
+    absent = [row for row in found if isinstance(row, LeftOut)]
+    assert [row.name for row in absent] == ["grmf", "lightgcn"]
+    [line] = standings(found).absences()
+    assert line.startswith("left out: GRMF, LightGCN: ")
+    assert "--split weak admits them" in line
+
+
+def test_without_torch_the_trained_models_are_left_out(monkeypatch):
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("relae.baselines.neural")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    found = list(contest(["multvae", "lightgcn"], "weak").run())
+    assert [type(row) for row in found] == [Standing, LeftOut, LeftOut]
+    [line] = standings(found).absences()
+    assert line.startswith("left out: MultVAE, LightGCN: ")
+    assert "pip install 'relae[neural]'" in line
+
+
+# --- trained models ----------------------------------------------------------------------------------------------
+
+
+def test_the_epochs_are_chosen_by_validation_users(tmp_path):
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    _, test = splits("weak")
+    game = contest(["grmf"], "weak", time_budget=0.3, folder=tmp_path)
+    parts: list[float] = []
+    rows = {row.name: row for row in game.run(progress=lambda stage, part: stage == "compare" and parts.append(part))}
+    assert parts == sorted(parts)  # it is trained twice, and does not go back
+    row = rows["grmf"]
+    assert row.chosen == ["epochs"]
+    assert (row.parameters["objective"], row.parameters["validation_share"]) == (f"ndcg@{K}", 0.0)
+    model = baselines.GRMF(**row.parameters).fit(test.train)
+    assert model.epochs_ == row.parameters["epochs"]
+    assert row.evaluation.means == pytest.approx(evaluate(model, test, tuple(METRICS), [K]).means, abs=1e-5)
+    assert row.complete is False  # not enough time for the default patience
+    assert "cut off by the time budget" in standings(list(rows.values())).to_markdown()
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".training"] == []
+
+
+# --- the table ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.0, 1.0), max_size=12))
+def test_holm_is_as_defined(p_values):
+    corrected = holm(np.array(p_values))
+    m = len(p_values)
+    ordered = sorted(p_values)
+    for p, found in zip(p_values, corrected, strict=True):
+        steps = [min(1.0, (m - at) * other) for at, other in enumerate(ordered) if other <= p]
+        assert found == pytest.approx(max(steps))
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12), st.floats(0.001, 0.2))
+def test_holm_rejects_as_the_step_down_procedure_does(p_values, level):
+    rejected, m = set(), len(p_values)
+    for step, at in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[at] * (m - step) > level:
+            break
+        rejected.add(int(at))
+    assert {at for at, p in enumerate(holm(np.array(p_values))) if p <= level} == rejected
+
+
+def test_rows_fall_and_the_best_is_pointed_out():
+    table = standings()
+    values = [row.evaluation[f"ndcg@{K}"] for row in table.rows]
+    assert values == sorted(values, reverse=True)
+    grid = table.grid()
+    assert (0, 1) in grid.strong
+    for row, column in grid.strong:
+        name = f"{list(METRICS)[column - 1]}@{K}"
+        shown = [round(each.evaluation[name], 4) for each in table.rows]
+        assert shown[row] == max(shown)
+    assert f"**{values[0]:.4f}".replace("0.", ".") + "**" in table.to_markdown()
+
+
+def test_marks_are_those_of_paired_tests():
+    """The p-values of ndcg, one pair of models at a time, then corrected."""
+    table, name = standings(), f"ndcg@{K}"
+    best = table.rows[0].evaluation
+    plain = [row.evaluation.compare(best)[name].p_value for row in table.rows[1:]]
+    assert np.isnan(table.p_values[name][0])
+    assert table.p_values[name][1:] == pytest.approx(holm(np.array(plain)), abs=0.02)
+    for at, row in enumerate(table.grid().rows):
+        marked = at > 0 and table.p_values[name][at] >= 0.05 and (at, 1) not in table.grid().strong
+        assert row[1].endswith("≈") == marked
+    assert "coverage@5" not in table.p_values  # of all lists together: there is nothing to pair
+
+
+def test_a_model_without_rivals_has_no_marks():
+    table = Standings(standings().rows[:1], [], K, 10)
+    assert table.p_values == {}
+    assert "≈" not in table.to_markdown()
+
+
+def test_what_nobody_has_is_a_dash():
+    """Without a single head item to find there is no figure, no best and no mark."""
+    name = f"head_ndcg@{K}"
+    rows = [
+        replace(row, evaluation=replace(row.evaluation, values={**row.evaluation.values, name: nothing}))
+        for row in standings().rows
+        for nothing in [np.full(len(row.evaluation.users), np.nan)]
+    ]
+    grid = Standings(rows, [], K, 10).grid()
+    assert {row[3] for row in grid.rows} == {"–"}
+    assert not any(column == 3 for _, column in grid.strong)
+
+
+def test_one_table_fits_a_terminal_of_80():
+    console = Console(width=80, file=io.StringIO())
+    console.print(standings())
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("model ") for line in lines) == 1
+
+
+def test_records_are_flat_and_whole():
+    table = standings()
+    for record, flat in zip(table.records(), table.flat_records(), strict=True):
+        assert flat["model"] == record["model"]
+        assert {name: flat[name] for name in record["metrics"]} == record["metrics"]
+        assert flat["bytes"] == record["bytes"] > 0
+        assert set(record["seconds"]) == {"choose", "fit", "evaluate"}
+
+
+# --- what cannot be ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"k": 0}, "k must lie"), ({"k": 25}, "the 24 items"), ({"budget": 0}, "at least 1"), ({"time_budget": 0.0}, "0")],
+)
+def test_what_cannot_be_is_refused_at_once(options, said):
+    with pytest.raises(DataError, match=said):
+        contest(**options)
