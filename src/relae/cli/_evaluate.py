@@ -24,6 +24,7 @@ from relae.evaluation.metrics import check_ks, check_metrics
 from relae.recommender import HistoryRecommender, encode
 from relae.solvers import Progress
 from relae.store import Saved
+from relae.tuning import check_users
 
 Result = Evaluation | Evaluations
 _KINDS = (".json", ".csv", ".md")
@@ -90,6 +91,7 @@ def of_data(
     console = errors()
     with console.status(f"reading {source}"):
         divided = load(source, chosen, *asked)
+    check_users(model, divided.test)
     with progress_bar(console) as progress:
         model.fit(divided.test.train, progress=progress)
         found = wanted.of(model, divided.test, progress)
