@@ -59,7 +59,7 @@ def test_every_column_is_the_closed_form_on_its_support(by, count, weighted, squ
 @given(matrices(), st.integers(1, 8))
 def test_supports_of_any_matrix(dense, count):
     by_user = as_csr(csr(dense), np.float64)
-    members, sizes = nearest(
+    members, sizes, _ = nearest(
         transpose(by_user), labelled(by_user, np.ones(dense.shape[1])), np.arange(dense.shape[1]), count
     )
     assert [list(row[:size]) for row, size in zip(members, sizes, strict=True)] == supports(dense, count, "count")
@@ -68,7 +68,7 @@ def test_supports_of_any_matrix(dense, count):
 def test_ties_go_to_the_lower_column():
     dense = np.ones((3, 9), np.float32)
     by_user = csr(dense)
-    members, sizes = nearest(transpose(by_user), labelled(by_user, np.ones(9)), np.arange(9), 4)
+    members, sizes, _ = nearest(transpose(by_user), labelled(by_user, np.ones(9)), np.arange(9), 4)
     assert members.tolist() == [[0, 1, 2, 3]] * 4 + [[0, 1, 2, j] for j in range(4, 9)]
     assert sizes.tolist() == [4] * 9
 

@@ -82,11 +82,13 @@ def _solve(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Dense, float]:
     """Return how large the supports of some items are, their members, the values on them, and the largest error."""
     by_item, items = own(by_item), np.arange(start, stop)
-    others = Labelled(own(others.by_user), np.array(others.weights), np.array(others.names))
+    others = others._replace(
+        by_user=own(others.by_user), weights=np.array(others.weights), names=np.array(others.names)
+    )
     if square is not None and not square.flags.writeable:
         square = square.copy()
     with one_core(kernels=True), np.errstate(all="ignore"):
-        members, sizes = nearest(by_item, others, items, count)
+        members, sizes, _ = nearest(by_item, others, items, count)
         solved = local_columns(items, members, sizes, by_item, penalty, square)
         error = local_error(items, members, sizes, solved, by_item, penalty, np.random.default_rng(start))
     taken = np.arange(count) < sizes[:, None]

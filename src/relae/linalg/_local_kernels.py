@@ -23,7 +23,7 @@ def _keep(scores, ids, size, score, index):
 @njit(cache=True, nogil=True)
 def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weights, names, sums, touched, scores, ids):
     """Fill `ids` with the item itself and those of the largest Σ_u x_uj x_ui · weights_i; return how many."""
-    count = 0
+    count, weighted = 0, len(t_values) > 0
     for p in range(indptr[item], indptr[item + 1]):
         user, value = indices[p], values[p]
         for q in range(t_indptr[user], t_indptr[user + 1]):
@@ -31,7 +31,7 @@ def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weigh
             if sums[label] == 0.0:
                 touched[count] = label
                 count += 1
-            sums[label] += value * t_values[q]
+            sums[label] += value * t_values[q] if weighted else value
     size = _keep(scores, ids, 0, np.inf, item)
     for at in range(count):
         label = touched[at]
@@ -43,10 +43,10 @@ def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weigh
 
 
 @njit(parallel=True, cache=True, nogil=True)
-def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights, names, threads, out, sizes):
-    """Neighbours of some items : out (items, count), each row sorted, of which sizes count.
+def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights, names, threads, out, sizes, close):
+    """Neighbours of some items and how close they are : out, close (items, count), by rising column; sizes count.
 
-    The items of a user are given by labels: weights and names are those of labels.
+    The items of a user are given by labels: weights and names are those of labels. No t_values are ones.
     """
     block, count = out.shape
     n = len(indptr) - 1
@@ -71,7 +71,8 @@ def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights,
                 scores,
                 ids,
             )
-            out[row, :size] = np.sort(ids[:size])
+            rising = np.argsort(ids[:size])
+            out[row, :size], close[row, :size] = ids[:size][rising], scores[:size][rising]
             sizes[row] = size
 
 

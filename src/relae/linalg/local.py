@@ -18,6 +18,7 @@ class Labelled(NamedTuple):
     by_user: Csr  # (users, items), with labels in the place of items
     weights: Vector  # of labels
     names: NDArray[np.int32]  # the item of each label
+    all_ones: bool
 
 
 def labelled(by_user: Csr, weights: Vector) -> Labelled:
@@ -27,22 +28,27 @@ def labelled(by_user: Csr, weights: Vector) -> Labelled:
     labels = np.empty_like(names)
     labels[names] = np.arange(len(names), dtype=np.int32)
     columns = (by_user.data, labels[by_user.indices], by_user.indptr)
-    return Labelled(type(by_user)(columns, by_user.shape), weights[names].astype(by_user.dtype), names)
+    ones = bool((by_user.data == 1).all())
+    return Labelled(type(by_user)(columns, by_user.shape), weights[names].astype(by_user.dtype), names, ones)
 
 
 def nearest(
     by_item: Csr, others: Labelled, items: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
     """For each of some items j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
 
     by_item : (all items, users); `others` its transpose, labelled. Only others with G_ij > 0 are taken; ties go to the
-    lower column. Returns members : (items, count), each row sorted, and how many of the row count.
+    lower column. Returns members : (items, count), each row sorted, how many of the row count, and G_ij · weights_i of
+    each, infinite for j itself.
     """
-    members = np.zeros((len(items), count), np.int32)
+    members, close = np.zeros((len(items), count), np.int32), np.zeros((len(items), count))
     sizes = np.empty(len(items), np.int64)
-    lists = parts(others.by_user)
-    run("nearest", items, *parts(by_item), *lists, others.weights, others.names, threads(), members, sizes)
-    return members, sizes
+    indptr, labels, values = parts(others.by_user)
+    if others.all_ones:
+        values = values[:0]  # half of what the kernel would read
+    lists = (indptr, labels, values)
+    run("nearest", items, *parts(by_item), *lists, others.weights, others.names, threads(), members, sizes, close)
+    return members, sizes, close
 
 
 def local_columns(
@@ -72,7 +78,7 @@ SQUARE_BYTES = 1.5e9  # a Gram matrix of all items up to this size is looked up 
 
 def local_workspace_bytes(users: int, items: int, count: int, itemsize: int) -> int:
     """Bytes that `nearest` and `local_columns` take for a block of items, and for the Gram of all where it is kept."""
-    block = min(BLOCK, items) * count * (itemsize + 4) * 3  # found, solved, and what is taken of them
+    block = min(BLOCK, items) * count * ((itemsize + 4) * 3 + 8)  # found, solved, and what is taken of them
     each = 4 * users + items * (itemsize + 4) + count * count * itemsize
     square = items * items * itemsize
     return block + (os.cpu_count() or 1) * each + (square if square <= SQUARE_BYTES else 0)

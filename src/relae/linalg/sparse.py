@@ -20,9 +20,9 @@ _one_at_a_time = threading.Lock()
 
 def run(kernel: str, *arguments: Any) -> None:
     """Call a compiled kernel; numba is imported at the first call, not with the package."""
-    from relae.linalg import _als_kernels, _kernels, _local_kernels, _similarity_kernels
+    from relae.linalg import _als_kernels, _kernels, _local_kernels
 
-    homes = (_kernels, _local_kernels, _als_kernels, _similarity_kernels)
+    homes = (_kernels, _local_kernels, _als_kernels)
     compiled = next(getattr(home, kernel) for home in homes if hasattr(home, kernel))
     with _one_at_a_time:
         compiled(*arguments)

@@ -32,6 +32,7 @@ from relae.linalg import (
     transpose,
 )
 
+_LED = 50  # items for each one whose neighbours make a group
 _PROBES = 4  # of each block
 
 Items = NDArray[np.int64]
@@ -115,7 +116,7 @@ def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
 def by_closeness(x: Csr, neighbours: int, nearest_by: str) -> Supports:
     """Supports of the items that are nearest by "cosine" of co-occurrence, or by its "count"."""
     by_item, others = transpose(x), labelled(x, closeness(x, nearest_by))
-    return lambda items: nearest(by_item, others, items, min(neighbours, x.shape[1]))
+    return lambda items: nearest(by_item, others, items, min(neighbours, x.shape[1]))[:2]
 
 
 def busiest_first(x: Csr) -> Csr:
@@ -133,9 +134,21 @@ def solve_local(
     rng: np.random.Generator,
 ) -> tuple[LocalInverse, float]:
     """P̂ on the supports, block after block of items; and the error of a few of its columns."""
-    every = np.arange(x.shape[1])
-    by_column, error = local_solutions(x, penalty, every, supports, progress, rng)
-    return LocalInverse(as_csr(by_column.tocsr(), x.dtype)), error
+    order = _in_groups(x.shape[1], supports, rng)
+    by_column, error = local_solutions(x, penalty, order, supports, progress, rng)
+    in_place = sp.csr_array(by_column.T)[np.argsort(order)]  # row j is the column of item j again
+    del by_column
+    return LocalInverse(as_csr(sp.csr_array(in_place.T), x.dtype)), error
+
+
+def _in_groups(n: int, supports: Supports, rng: np.random.Generator) -> Items:
+    """Return all items, neighbours of one item after another: they share users, who are then still in the cache."""
+    leaders = rng.choice(n, -(-n // _LED), replace=False)
+    members, sizes = supports(leaders)
+    met = members[np.arange(members.shape[1]) < sizes[:, None]].astype(np.int64)
+    _, first = np.unique(met, return_index=True)
+    led = met[np.sort(first)]
+    return np.concatenate([led, np.setdiff1d(np.arange(n), led)])
 
 
 def local_solutions(
