@@ -174,13 +174,17 @@ class Sansa(HistoryRecommender):
 
         logging.disable()
         parts = (ICFGramianFactorizerConfig(), UMRUnitLowerTriangleInverterConfig(scans=1, finetune_steps=5))
-        found = SANSA(SANSAConfig(self.l2, self.density, *parts)).fit(sp.csr_matrix(data.matrix))
-        self.left_, self.right_ = (as_csr(part, np.float32) for part in found.weights)
         self._remember(data)
+        self.known_ = np.flatnonzero(self.item_counts_)  # it stops at an item without users
+        found = SANSA(SANSAConfig(self.l2, self.density, *parts)).fit(sp.csr_matrix(data.matrix[:, self.known_]))
+        self.left_, self.right_ = (as_csr(part, np.float32) for part in found.weights)
         return self
 
     def _project(self, batch: sp.csr_array) -> np.ndarray:
-        return sparse_sparse(as_csr(batch @ self.left_, np.float32), self.right_)
+        scores = np.full(batch.shape, -np.inf, np.float32)
+        coded = as_csr(batch[:, self.known_] @ self.left_, np.float32)
+        scores[:, self.known_] = sparse_sparse(coded, self.right_)
+        return scores
 
     def _users_at_once(self) -> int:
         return 100
