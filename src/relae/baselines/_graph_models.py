@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from relae.baselines.neural import Network
     from relae.baselines.neural._graph import Graph
 
-_RATE = Range(1e-3, 3e-2, log=True)
+_RATE = Range(3e-3, 0.1, log=True)
 _SOLVERS = ("euler", "midpoint", "rk4", "explicit_adams", "implicit_adams", "dopri5")
 _PENALTY = Range(1e-6, 1e-2, log=True)
 
@@ -28,8 +28,8 @@ _PENALTY = Range(1e-6, 1e-2, log=True)
 class GraphModel(Trained, KnownUsers):
     """A vector per user and item, compared in pairs: what a user has is to score above what the user has not.
 
-    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches (GRMF, which has
-    no graph to go through, batches of 2,048).
+    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches, of 2,048 draws at
+    the least.
     """
 
     dim: int
@@ -81,10 +81,10 @@ class GRMF(GraphModel):
     def __init__(
         self,
         dim: int = 64,
-        smoothness: float = 0.01,
-        l2: float = 1e-4,
+        smoothness: float = 1e-3,
+        l2: float = 1e-2,
         *,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 0.01,
         **training: Unpack[Training],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
@@ -129,7 +129,7 @@ class LightGCN(GraphModel):
         layers: int = 3,
         l2: float = 1e-4,
         *,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         **training: Unpack[Training],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
@@ -181,7 +181,7 @@ class LTOCF(GraphModel):
         time_learning_rate: float = 1e-6,
         l2: float = 1e-4,
         *,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         **training: Unpack[Training],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
@@ -244,7 +244,7 @@ class HMLET(GraphModel):
         dropout: float = 0.2,
         l2: float = 1e-4,
         *,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.03,
         **training: Unpack[Training],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)

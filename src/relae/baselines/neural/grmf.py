@@ -30,10 +30,6 @@ class GRMFNetwork(PairNetwork):
         """The vectors : (nodes, dim)."""
         return self.nodes
 
-    def batch_size(self) -> int:
-        """Nothing is shared by a batch."""
-        return 2048
-
     def loss(self, batch: Triples) -> Tensor:
         """The loss of pairs, and how rough the vectors are along the edges."""
         users, items = (self.nodes * self.scale).split([self.graph.n_users, self.graph.n_items])
