@@ -28,8 +28,8 @@ _PENALTY = Range(1e-6, 1e-2, log=True)
 class GraphModel(Trained, KnownUsers):
     """A vector per user and item, compared in pairs: what a user has is to score above what the user has not.
 
-    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches, of 2,048 draws at
-    the least.
+    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches, of at least
+    2,048 draws each.
     """
 
     dim: int
