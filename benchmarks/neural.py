@@ -25,7 +25,7 @@ def main(name: str, seconds: float, *settings: str) -> None:
     given = {key: _value(text) for key, text in parameters.items()}
     model = kind(**{"epochs": 100_000, "patience": 0, "every": 25, "objective": "recall@20", "seed": 0, **given})
     split = given_split(*datasets.get("gowalla").weak())
-    started, shown = time.process_time(), 0
+    started = time.process_time()
 
     def show(stage: str, fraction: float) -> None:
         print(json.dumps({"stage": stage, "done": round(fraction, 4)}), end="\r", file=sys.stderr)
@@ -41,7 +41,6 @@ def main(name: str, seconds: float, *settings: str) -> None:
     for mark in model.curve_:
         if mark.value == mark.value:
             print(json.dumps({"epoch": mark.epoch, "seconds": mark.seconds, "recall@20": round(mark.value, 4)}))
-            shown += 1
     result = evaluate(model, split, ["recall", "ndcg"], [20])
     line = {
         "benchmark": "neural",

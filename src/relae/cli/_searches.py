@@ -11,6 +11,7 @@ from relae.cli._choice import chosen_model
 from relae.cli._data import Columns
 from relae.errors import DataError
 from relae.evaluation import Grid, Split
+from relae.evaluation.grid import short
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.solvers import Progress
@@ -225,16 +226,12 @@ def _linear_news(trial: Trial, so_far: Tuning) -> str:
 
 def _model_news(trial: ModelTrial, so_far: ModelTuning) -> str:
     name, number = so_far.objective, len(so_far.trials)
-    values = " ".join(f"{key} {_short(value):<7}" for key, value in trial.parameters.items())
+    values = " ".join(f"{key} {short(value):<7}" for key, value in trial.parameters.items())
     if trial.failure is not None:
         return f"[yellow]{number:>3}  {values} not fitted: {escape(trial.failure)}[/yellow]"
     epochs = "" if trial.training is None else f" epoch {trial.training.best_epoch:>4} of {trial.training.epochs:<4}"
     text = f"{number:>3}  {values} {name} {trial[name]:.4f}{epochs} {trial.seconds:5.1f} s"
     return _marked(text, so_far.best_trial is trial)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _marked(text: str, is_best: bool) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.evaluation import Evaluation, Evaluations, Grid
+from relae.evaluation.grid import Tabular, short
 from relae.evaluation.statistics import permutation_test
 from relae.solvers import gigabytes
 from relae.store import KINDS
@@ -70,7 +71,7 @@ class LeftOut:
     reason: str
 
 
-class Standings:
+class Standings(Tabular):
     """Models in the order of their ndcg on the test users.
 
     Parameters
@@ -169,7 +170,7 @@ class Standings:
         ways: dict[str, list[str]] = {}
         for row in self.rows:
             if row.chosen:
-                settings = ", ".join(f"{name} {_figure(row.parameters[name])}" for name in row.chosen)
+                settings = ", ".join(f"{name} {short(row.parameters[name])}" for name in row.chosen)
                 ways.setdefault(row.choice, []).append(f"{KINDS[row.name]} {settings}")
         by = f"chosen by {self.validation_users:,} validation users"
         return [f"{by} {way}: {'; '.join(models)}" for way, models in ways.items()]
@@ -215,16 +216,6 @@ class Standings:
             for record in self.records()
         ]
 
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        return self.grid().markdown()
-
-    def __rich__(self) -> Grid:
-        return self.grid()
-
-    def _repr_html_(self) -> str:
-        return self.grid().html()
-
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Correct p-values for their number, whatever their dependence : the same shape.
@@ -236,10 +227,6 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     corrected = np.empty(len(p_values))
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
     return corrected
-
-
-def _figure(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _share(value: float) -> str:

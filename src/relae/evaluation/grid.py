@@ -93,3 +93,26 @@ def _cell(text: str) -> str:
 
 def _after(notes: Sequence[str]) -> list[str]:
     return ["", *[line for note in notes for line in (note, "")][:-1]] if notes else []
+
+
+class Tabular:
+    """Whatever can be shown as a grid."""
+
+    def grid(self) -> Grid:
+        """Return the table to show."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """Return the table in Markdown."""
+        return self.grid().markdown()
+
+    def __rich__(self) -> Grid:
+        return self.grid()
+
+    def _repr_html_(self) -> str:
+        return self.grid().html()
+
+
+def short(value: object) -> str:
+    """Return a parameter as a table shows it: four digits of a fraction."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relae.data import Ids
 from relae.evaluation import statistics
-from relae.evaluation.grid import Grid
+from relae.evaluation.grid import Grid, Tabular
 from relae.evaluation.metrics import PER_USER
 
 if TYPE_CHECKING:
@@ -32,15 +32,11 @@ class Estimate(NamedTuple):
     users: int
 
 
-class _Shown:
+class _Shown(Tabular):
     """Ways to show and to hand on whatever has rows and a grid."""
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary per figure."""
-        raise NotImplementedError
-
-    def grid(self) -> Grid:
-        """Return the table to show."""
         raise NotImplementedError
 
     def to_polars(self) -> "pl.DataFrame":
@@ -59,16 +55,6 @@ class _Shown:
         """Return the figures as JSON, with null for what is not a number."""
         rows = [{name: _jsonable(value) for name, value in row.items()} for row in self.records()]
         return json.dumps(rows, indent=1, ensure_ascii=False)
-
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        return self.grid().markdown()
-
-    def __rich__(self) -> Grid:
-        return self.grid()
-
-    def _repr_html_(self) -> str:
-        return self.grid().html()
 
     def __str__(self) -> str:
         return self.to_markdown()

@@ -9,6 +9,7 @@ import numpy as np
 
 from relae.errors import DataError
 from relae.evaluation import Grid
+from relae.evaluation.grid import Tabular, short
 from relae.recommender import HistoryRecommender, Range
 from relae.tuning._training import Training
 
@@ -54,7 +55,7 @@ class ModelTrial:
 
 
 @dataclass(frozen=True)
-class ModelTuning:
+class ModelTuning(Tabular):
     """The result of a search over the parameters of one model.
 
     Attributes
@@ -142,7 +143,7 @@ class ModelTuning:
         rows = [
             [
                 f"{number}{' → best' if trial is best else ''}",
-                *(_text(trial.parameters[name]) for name in self.space),
+                *(short(trial.parameters[name]) for name in self.space),
                 *(f"{trial.metrics[name]:.4f}" if name in trial.metrics else "–" for name in shown),
                 *([str(trial.training.best_epoch) if trial.training else "–"] if learned else []),
                 f"{trial.seconds:.1f}",
@@ -161,21 +162,7 @@ class ModelTuning:
         title = f"{type(self.model).__name__}: parameters by {self.objective}"
         return Grid(title, header, rows, notes, frozenset(strong))
 
-    def __rich__(self) -> Grid:
-        return self.grid()
-
-    def _repr_html_(self) -> str:
-        return self.grid().html()
-
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        return self.grid().markdown()
-
 
 def with_parameters(model: HistoryRecommender, parameters: Mapping[str, Any]) -> HistoryRecommender:
     """Return a model that is not fitted, with some of its parameters changed."""
     return type(model)(**model.get_params()).set_params(**parameters)
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relae.evaluation import Grid
+from relae.evaluation.grid import Tabular
 from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Constraint:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class Tuning(Tabular):
     """The result of a search.
 
     Attributes
@@ -207,13 +208,3 @@ class Tuning:
         k = self.objective.split("@")[1]
         wanted = [self.objective, first, second, f"unbiased_ndcg@{k}", f"coverage@{k}"]
         return [name for name in dict.fromkeys(wanted) if name in self.points[0].metrics]
-
-    def __rich__(self) -> Grid:
-        return self.grid()
-
-    def _repr_html_(self) -> str:
-        return self.grid().html()
-
-    def to_markdown(self) -> str:
-        """Return the table in Markdown."""
-        return self.grid().markdown()
