@@ -14,6 +14,8 @@ HEAVY = {"numba", "polars", "pandas", "pyarrow", "narwhals", "matplotlib", "type
 
 def test_the_public_names():
     assert relae.__all__ == [
+        "DAN",
+        "DEQL",
         "DLAE",
         "EASE",
         "EDLAE",
@@ -22,6 +24,7 @@ def test_the_public_names():
         "RLAE",
         "ApproximationWarning",
         "DataError",
+        "Features",
         "Interactions",
         "NotFittedError",
         "PlanError",

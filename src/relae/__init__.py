@@ -1,6 +1,6 @@
 """relae: RElaxed Linear AutoEncoders, recommenders with a closed form."""
 
-from relae.data import Interactions
+from relae.data import Features, Interactions
 from relae.errors import (
     ApproximationWarning,
     DataError,
@@ -11,13 +11,15 @@ from relae.errors import (
     StoreError,
     UnknownItemsWarning,
 )
-from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
+from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
 from relae.solvers import plan
 from relae.store import load
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DAN",
+    "DEQL",
     "DLAE",
     "EASE",
     "EDLAE",
@@ -26,6 +28,7 @@ __all__ = [
     "RLAE",
     "ApproximationWarning",
     "DataError",
+    "Features",
     "Interactions",
     "NotFittedError",
     "PlanError",

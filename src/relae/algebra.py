@@ -5,15 +5,30 @@ With X (users × items), G = XᵀX, the penalty Λ and P = (G + Λ)⁻¹, all si
     B = I − P · diag(w),    w_j = max(Λ_j, (1 − ξ) / P_jj)
 
 where the maximum is the case split of `eq:model_lagrangian` and `eq:RDLAE_lagrangian`: w = Λ + μ.
+
+Beyond the paper, the Gram has weights of users, and items are scaled by their popularity on both sides of B:
+
+    G = Xᵀ diag(d^−β) X        score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ
+
+with d the items of a user, n the users of an item and p its propensity. β needs an inverse of its own; α, γ and ξ are
+dials of one inverse.
 """
 
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+
+
+class Dial(NamedTuple):
+    """What can be turned on a fitted model without another inverse: ξ, α and γ."""
+
+    xi: float
+    item_norm: float = 0.0
+    propensity: float = 0.0
 
 
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
@@ -45,6 +60,69 @@ def check_xi(xi: float) -> float:
 def column_weights(penalty: Vector, inverse_diagonal: Vector, xi: float) -> Vector:
     """w = max(Λ, (1 − ξ) / diag P) : (items,), `eq:RDLAE_lagrangian`."""
     return np.maximum(penalty, (1.0 - check_xi(xi)) / inverse_diagonal)
+
+
+def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropout: float, kept: float) -> Vector:
+    """w of the model whose loss counts what dropout has kept `kept` times as much as what it has dropped : (items,).
+
+    The expected loss of column j is quadratic, and differs from that of DLAE in row and column j of its matrix alone.
+    With ρ = kept/(dropout + (1 − dropout)·kept), A = G + Λ and s = A_jj − 1/P_jj, block elimination gives
+
+        w_j = (1 − ρ t_j) / P_jj,    t_j = ρ (G_jj − s) / (ρ G_jj/(1 − dropout) + l2 − ρ² s)
+
+    where t_j/(1 − dropout) is the diagonal of the optimum, which no unseen item is ranked by. `kept` 0 gives EDLAE's
+    weights, 1 gives DLAE's.
+    """
+    if not (_is_number(kept) and 0 <= kept < np.inf):
+        raise ValueError(f"kept must be a finite number of at least 0, got {kept!r}")
+    if not (_is_number(dropout) and 0 < dropout < 1):
+        raise ValueError(f"dropout must lie between 0 and 1 where dropped entries count more, got {dropout!r}")
+    gram = (penalty - l2) * (1.0 - dropout) / dropout
+    share = kept / (dropout + (1.0 - dropout) * kept)
+    explained = gram + penalty - 1.0 / inverse_diagonal
+    curvature = share * gram / (1.0 - dropout) + l2 - share**2 * explained
+    bent = share * (gram - explained)
+    diagonal = np.divide(bent, curvature, out=np.zeros_like(bent), where=bent != 0)
+    return np.asarray((1.0 - share * diagonal) / inverse_diagonal)
+
+
+def user_weights(items_per_user: NDArray[np.integer], user_norm: float) -> Vector:
+    """d^−β : (users,), what each user counts in the Gram."""
+    return np.asarray(np.maximum(items_per_user, 1.0) ** -_check_norm("user_norm", user_norm))
+
+
+def item_scaling(users_per_item: NDArray[np.integer], item_norm: float) -> Vector:
+    """n^α : (items,); an item that nobody has counts as one that a single user has."""
+    return np.asarray(np.maximum(users_per_item, 1.0) ** _check_norm("item_norm", item_norm))
+
+
+def propensities(
+    users_per_item: NDArray[np.integer], exponent: float = 0.5, floor: float = 0.01
+) -> NDArray[np.float64]:
+    """max((count/largest count)^exponent, floor) : (items,), how likely an item's interactions are to be observed.
+
+    Yang et al. (2018) write the exponent as (γ + 1)/2 on counts; the paper calls an exponent of ½ "γ = 2".
+    """
+    if not exponent >= 0 or not 0 < floor <= 1:
+        raise ValueError(f"the exponent must be at least 0 and the floor in (0, 1], got {exponent!r} and {floor!r}")
+    return np.asarray(np.maximum((users_per_item / max(int(users_per_item.max(initial=0)), 1)) ** exponent, floor))
+
+
+def propensity_scaling(users_per_item: NDArray[np.integer], propensity: float) -> Vector:
+    """p^−γ : (items,), with the propensities that unbiased metrics weight by."""
+    return np.asarray(propensities(users_per_item) ** -_check_norm("propensity", propensity))
+
+
+def _check_norm(name: str, value: float) -> float:
+    if not (_is_number(value) and -1 <= value <= 2):
+        raise ValueError(f"{name} must lie in [-1, 2], got {value!r}")
+    return float(value)
+
+
+def check_dial(dial: Dial) -> Dial:
+    """Return ξ, α and γ if they can be."""
+    norms = _check_norm("item_norm", dial.item_norm), _check_norm("propensity", dial.propensity)
+    return Dial(check_xi(dial.xi), *norms)
 
 
 def free_diagonal(penalty: Vector, inverse_diagonal: Vector) -> Vector:

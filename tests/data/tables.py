@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from relae.data import Interactions
+from relae.data import Features, Interactions
 
 USERS = st.one_of(
     st.lists(st.integers(-5, 5), min_size=1, max_size=25),
@@ -73,7 +73,15 @@ def same(left: Interactions, right: Interactions) -> bool:
         and np.array_equal(a.indices, b.indices)
         and np.array_equal(a.data, b.data)
         and titles
+        and same_features(left.features, right.features)
     )
+
+
+def same_features(left: Features | None, right: Features | None) -> bool:
+    """Whether the features of two data sets agree."""
+    if left is None or right is None:
+        return left is right
+    return left.names.tolist() == right.names.tolist() and np.array_equal(left.matrix.toarray(), right.matrix.toarray())
 
 
 def check_form(data: Interactions) -> None:

@@ -2,12 +2,13 @@
 
 import importlib
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relae import EASE, RDLAE, DataError, Interactions, NotFittedError, UnknownItemsWarning
-from relae.baselines import GFCF
+from relae.baselines import GFCF, Popularity, Random
 from relae.data import Ids, Lists
 from relae.evaluation import (
     METRICS,
@@ -18,6 +19,7 @@ from relae.evaluation import (
     evaluate,
     given_split,
     hold_out_items,
+    hold_out_new_items,
     hold_out_users,
     paper_splits,
     strong_lists,
@@ -44,6 +46,7 @@ SPLITS = {
     "users": hold_out_users(DATA, 0.3, rng=np.random.default_rng(1)),
     "items": hold_out_items(DATA, 0.3, rng=np.random.default_rng(1)),
 }
+COLD = hold_out_new_items(DATA, 0.4, rng=np.random.default_rng(1))
 RECOMMENDERS = {
     **{name: kind(**parameters) for name, (kind, parameters, _) in MODELS.items()},
     "GFCF": GFCF(0.3, rank=6),
@@ -57,7 +60,8 @@ def slow_evaluation(scores, split, mode="standard"):
     head = (paper_head if mode == "paper" else stable_head)(counts)
     propensity = loop_propensities(counts)
     order = np.split(split.truth.indices if split.truth_order is None else split.truth_order, split.truth.indptr[1:-1])
-    seen = [set(np.flatnonzero(row)) for row in split.histories.toarray()]
+    among = range(len(counts)) if split.candidates is None else split.candidates.tolist()
+    seen = [set(range(len(counts))) - {i for i in among if not row[i]} for row in split.histories.toarray()]
     lists = [brute_force_top_k(row, max(KS), known)[0] for row, known in zip(scores, seen, strict=True)]
     found = {}
     for k in KS:
@@ -66,9 +70,11 @@ def slow_evaluation(scores, split, mode="standard"):
                 user_value(name, ranked, hidden.tolist(), k, head=head, propensity=propensity, mode=mode)
                 for ranked, hidden in zip(lists, order, strict=True)
             ]
-            found[f"{name}@{k}"] = np.nanmean(values)
+            found[f"{name}@{k}"] = np.nan if np.isnan(values).all() else np.nanmean(values)
         for name in OVERALL:
-            found[f"{name}@{k}"] = overall_value(name, lists, k, counts, split.train.n_users, head)
+            shown = [[among.index(item) for item in ranked if item >= 0] for ranked in lists]
+            some, few = [counts[item] for item in among], {among.index(item) for item in head if item in among}
+            found[f"{name}@{k}"] = overall_value(name, shown, k, some, split.train.n_users, few)
     return found
 
 
@@ -208,6 +214,109 @@ def test_lists_that_are_too_short_are_refused():
 
     with pytest.raises(DataError, match="have 2 places, and k goes up to 3"):
         evaluate(Short(SPLITS["users"].item_counts), SPLITS["users"], ks=(3,))
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+
+class Tastes(Popularity):
+    """Scores of both tastes for any item, new or not: something to find."""
+
+    def _project(self, batch):
+        parity = np.arange(batch.shape[1]) % 2
+        odd = batch.toarray() @ parity / np.maximum(batch.sum(axis=1), 1)
+        return np.where(parity, odd[:, None], 1 - odd[:, None]) + np.sin(np.arange(batch.shape[1])) / 100
+
+
+def candidates_of(split, candidates):
+    return replace(split, candidates=np.union1d(candidates, split.truth.indices))
+
+
+@pytest.mark.parametrize(
+    "split",
+    [COLD, candidates_of(SPLITS["users"], [4, 9]), candidates_of(SPLITS["items"], np.arange(12))],
+    ids=["new items", "users", "items"],
+)
+def test_only_candidates_are_recommended_by_every_metric(split):
+    for model in (Tastes(), EASE(6.0), Random(), Popularity()):
+        model.fit(split.train)
+        result = evaluate(model, split, METRICS, KS)
+        expected = slow_evaluation(model.score(split.histories), split)
+        assert result.means == pytest.approx(expected, nan_ok=True)
+    assert evaluate(Tastes().fit(split.train), split, ["ndcg"], KS)["ndcg@3"] > 0.2
+
+
+def test_items_that_are_new_are_of_the_tail_and_none_is_more_likely_to_be_seen():
+    result = evaluate(Tastes().fit(COLD.train), COLD, METRICS, KS)
+    for k in KS:
+        assert np.isnan(result[f"head_ndcg@{k}"])
+        assert result[f"tail_ndcg@{k}"] == result[f"ndcg@{k}"]
+        assert result[f"unbiased_ndcg@{k}"] == pytest.approx(result[f"ndcg@{k}"])
+        assert result[f"unbiased_recall@{k}"] == pytest.approx(result[f"recall_capped@{k}"])
+        assert (result[f"tail_share@{k}"], result[f"popularity@{k}"]) == (1, 0)
+    assert evaluate(Random().fit(COLD.train), COLD, ["coverage"], [7])["coverage@7"] == 1  # of the new items
+    assert result.notes["items to choose from"] == len(COLD.candidates) == 12
+    assert result.notes["without head truth"] == len(COLD.users)
+    assert result.notes[f"of {COLD.truth.nnz:,} interactions to find are with items that train does not have"] == (
+        COLD.truth.nnz
+    )
+    assert "12 items to choose from" in result.to_markdown()
+    assert "–" in result.to_markdown()
+
+
+def test_all_new_items_are_as_popular_as_each_other():
+    model = Popularity().fit(COLD.train)
+    ids, scores = model.recommend(COLD.histories, 4, allow=COLD.candidates)
+    assert (ids == COLD.candidates[:4]).all()
+    assert not scores.any()
+
+
+def test_a_path_of_xi_among_candidates():
+    split = candidates_of(SPLITS["users"], np.arange(12))
+    model = RDLAE(3.0, 0.4, 0.42).fit(split.train)
+    for xi, result in zip([0.0, 0.6], evaluate(model, split, METRICS, KS, xis=[0.0, 0.6]), strict=True):
+        assert result.means == pytest.approx(slow_evaluation(model.with_xi(xi).score(split.histories), split))
+
+
+def test_candidates_are_found_by_their_ids_in_a_model_with_other_columns():
+    split = candidates_of(SPLITS["users"], np.arange(0))
+    order = np.random.default_rng(3).permutation(30)
+    expected = evaluate(EASE(6.0, dtype="float64").fit(split.train), split, METRICS, KS)
+    found = evaluate(EASE(6.0, dtype="float64").fit(permuted(split.train, order)), split, METRICS, KS)
+    assert found.means == pytest.approx(expected.means)
+
+
+def test_candidates_that_the_model_does_not_know_are_never_found():
+    kept = np.setdiff1d(np.arange(30), COLD.candidates[:4])
+    model = Tastes().fit(permuted(COLD.train, kept))
+    with pytest.warns(UnknownItemsWarning, match="in truth, which it cannot find"):
+        result = evaluate(model, COLD, METRICS, KS)
+    scores = np.full(COLD.truth.shape, -np.inf)
+    scores[:, kept] = model.score(COLD.histories[:, kept])
+    assert result.means == pytest.approx(slow_evaluation(scores, COLD), nan_ok=True)
+    with pytest.warns(UnknownItemsWarning):
+        nothing = evaluate(Tastes().fit(permuted(COLD.train, np.setdiff1d(range(30), COLD.candidates))), COLD, ks=[3])
+    assert nothing["recall@3"] == nothing["coverage@3"] == 0
+
+
+def test_a_recommender_that_cannot_be_told_the_candidates_is_refused():
+    with pytest.raises(DataError, match=r"only 12 of 30 items may be recommended \(held-out new items\), and Popular"):
+        evaluate(Popular(COLD.item_counts), COLD, ks=(3,))
+
+
+def test_lists_are_no_longer_than_the_candidates():
+    model = Tastes().fit(COLD.train)
+    evaluate(model, COLD, ks=[12])
+    with pytest.raises(DataError, match="k=13 cannot be filled from a choice of 12 items: choose a smaller k"):
+        evaluate(model, COLD, ks=[3, 13])
+
+
+def test_results_among_other_candidates_are_not_compared():
+    split = SPLITS["users"]
+    model = Tastes().fit(split.train)
+    all_may, some_may = (evaluate(model, each, ["ndcg"], [3]) for each in (split, candidates_of(split, [0])))
+    with pytest.raises(ValueError, match="only evaluations of the same users, truth and mode"):
+        all_may.compare(some_may)
 
 
 # --- other columns -----------------------------------------------------------------------------------------------

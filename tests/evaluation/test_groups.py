@@ -35,6 +35,10 @@ def test_a_fifth_is_the_head():
     assert head_items(np.array([5, 1, 5, 9, 1, 1])).tolist() == [True, False, False, True, False, False]
 
 
+def test_an_item_that_nobody_has_is_never_the_head():
+    assert head_items(np.array([0, 3, 0, 0, 0]), 0.6).tolist() == [False, True, False, False, False]
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.2, 1.5, math.nan])
 def test_a_share_of_nothing_or_of_all_is_refused(share):
     with pytest.raises(ValueError, match="share of head items must lie between 0 and 1"):

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relae import EASE, DataError, Interactions
-from relae.data import Ids, Lists
+from relae.data import Features, Ids, Lists
 from relae.evaluation import (
     Split,
     evaluate,
     given_split,
     hold_out_items,
+    hold_out_new_items,
     hold_out_users,
     leave_last_out,
     paper_splits,
@@ -25,7 +26,8 @@ from ..oracles import csr, example
 DENSE = example(60, 25, weighted=True)
 USERS, ITEMS = [f"u{u}" for u in range(60)], [f"i{i}" for i in range(25)]
 TITLES = [f"The {i}" for i in range(25)]
-DATA = Interactions(csr(DENSE), users=USERS, items=ITEMS, titles=TITLES)
+FEATURES = np.random.default_rng(7).normal(size=(25, 3)).astype(np.float32)
+DATA = Interactions(csr(DENSE), users=USERS, items=ITEMS, titles=TITLES, features=FEATURES)
 SHARES = st.floats(0.01, 0.99)
 
 
@@ -40,7 +42,7 @@ def timed(seed=0, users=40, items=20, distinct=15):
     times = rng(seed).integers(0, distinct, matrix.nnz)
     when = np.full(x.shape, -1)
     when[matrix.nonzero()] = times
-    return Interactions(matrix, USERS[:users], ITEMS[:items], TITLES[:items], times), x, when
+    return Interactions(matrix, USERS[:users], ITEMS[:items], TITLES[:items], times, FEATURES[:items]), x, when
 
 
 def positions(split, names=USERS):
@@ -61,6 +63,8 @@ def check_parts(split, whole):
         assert (part.data > 0).all()
     assert split.train.items.values.tolist() == ITEMS[: whole.shape[1]]
     assert split.train.titles.tolist() == TITLES[: whole.shape[1]]
+    assert np.array_equal(split.train.features.matrix.toarray(), FEATURES[: whole.shape[1]])
+    assert np.array_equal(split.everything().features.matrix.toarray(), FEATURES[: whole.shape[1]])
     assert split.item_counts.tolist() == (split.train.matrix.toarray() > 0).sum(axis=0).tolist()
 
 
@@ -144,7 +148,88 @@ def test_the_truth_is_drawn_evenly():
         assert (np.abs(counts - 80) < 37).all()  # about 4.6 standard deviations
 
 
-@pytest.mark.parametrize("divide", [hold_out_users, hold_out_items], ids=["users", "items"])
+# --- cold start --------------------------------------------------------------------------------------------------
+
+
+def check_new_items(split, whole, new):
+    """By loops: who is trained on, who is judged by, and what is whose."""
+    trained, judged, histories, truths = [], [], [], []
+    for user, row in enumerate(whole):
+        history = {item: weight for item, weight in enumerate(row) if weight and item not in new}
+        truth = {item: weight for item, weight in enumerate(row) if weight and item in new}
+        if history:
+            trained.append(user)
+        if history and truth:
+            judged.append(user)
+            histories.append(history)
+            truths.append(truth)
+    assert split.train.users.values.tolist() == [USERS[user] for user in trained]
+    assert positions(split) == judged
+    for matrix, expected in ((split.histories, histories), (split.truth, truths)):
+        assert [dict(enumerate(row)) for row in matrix.toarray()] == [
+            {item: row.get(item, 0) for item in range(whole.shape[1])} for row in expected
+        ]
+    assert np.array_equal(
+        split.train.matrix.toarray(), np.where(np.isin(range(whole.shape[1]), new), 0, whole)[trained]
+    )
+    reasons = {"no other items": len(whole) - len(trained), "no new item": len(trained) - len(judged)}
+    assert split.left_out == {reason: count for reason, count in reasons.items() if count}
+
+
+@given(st.floats(0.05, 0.8), st.integers(0, 100))
+def test_new_items_are_all_truth_and_not_in_train(share, seed):
+    x = DENSE * (rng(1000 + seed).random(DENSE.shape) < 0.3)  # some users have nothing new, or nothing else
+    able = np.flatnonzero(x.any(axis=0))
+    split = hold_out_new_items(Interactions(csr(x), USERS, ITEMS, TITLES, features=FEATURES), share, rng=rng(seed))
+    new = split.candidates
+    assert new.dtype == np.int64
+    assert new.tolist() == sorted(set(new.tolist()) & set(able.tolist()))
+    assert len(new) == round(share * len(able))
+    check_new_items(split, x, new)
+    check_parts(split, x)
+    assert not split.item_counts[new].any()
+    assert split.new_users is False
+
+
+def test_new_items_can_be_held_out_again_for_a_validation():
+    test = hold_out_new_items(DATA, 0.3, rng=rng())
+    valid = hold_out_new_items(test.train, 0.3, rng=rng())
+    assert not set(valid.candidates) & set(test.candidates)
+    assert valid.train.n_items == 25
+    whole = test.everything()
+    assert np.array_equal(whole.matrix[whole.users.positions(test.users.values)].toarray(), DENSE[positions(test)])
+
+
+def test_new_items_keep_the_times_of_the_others():
+    data, _, when = timed()
+    train = hold_out_new_items(data, 0.4, rng=rng()).train
+    rows = [USERS.index(user) for user in train.users.values]
+    assert train.times.tolist() == when[rows][train.matrix.nonzero()].tolist()
+
+
+def test_items_are_new_by_an_even_chance():
+    counts = np.zeros(20)
+    for seed in range(200):
+        counts[hold_out_new_items(Interactions(np.ones((3, 20))), 0.25, rng=rng(seed)).candidates] += 1
+    assert (np.abs(counts - 50) < 30).all()
+
+
+def test_too_few_or_too_many_new_items():
+    with pytest.raises(DataError, match="cannot hold out 0 of 25 items: 24 of them have users"):
+        hold_out_new_items(DATA, 0.01, rng=rng())
+    with pytest.raises(DataError, match="cannot hold out 3 of 3 items: 3 of them have users"):
+        hold_out_new_items(Interactions(np.ones((2, 3))), 0.9, rng=rng())
+    with pytest.raises(DataError, match="no user has both new and other items"):
+        hold_out_new_items(Interactions(np.eye(4)), 0.5, rng=rng())
+
+
+# --- any of them -------------------------------------------------------------------------------------------------
+
+
+DRAWN = {"users": hold_out_users, "items": hold_out_items, "new items": hold_out_new_items}
+
+
+@pytest.mark.parametrize("divide", DRAWN.values(), ids=DRAWN)
 def test_the_generator_decides(divide):
     first, second, other = (divide(DATA, rng=rng(seed)) for seed in (1, 1, 2))
     assert first.users == second.users
@@ -160,6 +245,7 @@ def test_bad_shares(share):
         ("share", lambda: hold_out_users(DATA, share, rng=rng())),
         ("truth_share", lambda: hold_out_users(DATA, 0.1, share, rng=rng())),
         ("truth_share", lambda: hold_out_items(DATA, share, rng=rng())),
+        ("share", lambda: hold_out_new_items(DATA, share, rng=rng())),
         ("share", lambda: split_by_time(timed()[0], share=share)),
     ):
         with pytest.raises(ValueError, match=f"^{name} must lie between 0 and 1, got {share}"):
@@ -416,3 +502,45 @@ def test_a_split_says_what_it_is():
     assert repr(hold_out_users(DATA, 0.5, rng=rng())).startswith(
         "Split(held-out users: 30 users to train on, 30 to judge by, "
     )
+    cold = hold_out_new_items(DATA, 0.5, rng=rng())
+    assert repr(cold).startswith("Split(held-out new items: 5")
+    assert repr(cold).endswith(f"{cold.truth.nnz} interactions to find among 12 of 25 items)")
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+
+def small(candidates):
+    train = Interactions(np.ones((2, 4)), items=["a", "b", "c", "d"])
+    histories, truth = csr([[1.0, 0, 0, 0]] * 2), csr([[0.0, 0, 1, 0], [0, 1, 0, 0]])
+    return Split(train, Ids(["x", "y"]), histories, truth, "mine", new_users=True, candidates=candidates)
+
+
+def test_candidates_are_sorted_and_named_once():
+    assert small(None).candidates is None
+    assert (small(None).n_candidates, small([3, 1, 2, 1]).n_candidates) == (4, 3)
+    found = small([3, 1, 2, 1]).candidates
+    assert found.dtype == np.int64
+    assert found.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("candidates", [[], [1, 2, 4], [-1, 1, 2], [1.0, 2.0], ["b", "c"], [True, True]], ids=str)
+def test_candidates_that_are_no_columns(candidates):
+    with pytest.raises(DataError, match="candidates must be columns from 0 to 3, got"):
+        small(candidates)
+
+
+def test_truth_that_is_no_candidate():
+    with pytest.raises(DataError, match=r"1 interactions to find .* no candidates, such as item 'b' of user 'y': add"):
+        small([0, 2, 3])
+
+
+def test_items_that_train_does_not_have_are_without_features():
+    train = table({"ann": "bd", "bob": "bc", "cid": "d"})
+    train.features = Features(np.array([[1.0, 0], [0, 2], [3, 0]]), ["red", "blue"])
+    split = given_split(train, table({"cid": "ab", "ann": "ce"}))
+    found = dict(zip(split.train.items.values, split.train.features.matrix.toarray().tolist(), strict=True))
+    assert found == {"b": [1, 0], "c": [0, 2], "d": [3, 0], "a": [0, 0], "e": [0, 0]}
+    assert split.train.features.names.tolist() == ["red", "blue"]
+    same = given_split(train, table({"bob": "d"})).train.features
+    assert np.array_equal(same.matrix.toarray(), train.features.matrix.toarray())

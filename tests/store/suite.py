@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
-from relae.baselines import GFCF, IALS, ItemKNN, Popularity
+from relae.baselines import GFCF, IALS, ItemKNN, Popularity, Random
 
 from ..oracles import csr, example, new_histories
 
@@ -26,6 +26,7 @@ MODELS = {
     "IALS": IALS(6),
     "ItemKNN": ItemKNN(5),
     "Popularity": Popularity(),
+    "Random": Random(3),
 }
 
 

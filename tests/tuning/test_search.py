@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
+from relae.algebra import Dial
 from relae.tuning import Auto, Constraint, GridSearch, Point, Trial
 
 NAME = "ndcg@100"
 
 
 def trial(setting, metrics_of):
-    l2, dropout = setting
-    points = tuple(Point(l2, dropout, xi, metrics_of(l2, dropout, xi)) for xi in (0.0, 0.25, 0.5, 1.0))
-    return Trial(l2, dropout, points, (0.0, 0.6), 1e-6, "primal", 1.0, 0.1)
+    l2, dropout, norm = setting
+    points = tuple(Point(l2, dropout, xi, metrics_of(l2, dropout, xi), norm) for xi in (0.0, 0.25, 0.5, 1.0))
+    return Trial(l2, dropout, points, (0.0, 0.6), 1e-6, "primal", 1.0, 0.1, norm)
 
 
 def run(search, metrics_of):
@@ -80,7 +81,7 @@ def test_the_same_trials_lead_to_the_same_next_one():
     one, other = run(Auto(100.0, NAME), surface), run(Auto(100.0, NAME), surface)
     assert one == other
     for count in range(16):
-        assert Auto(100.0, NAME).next(one[:count]) == (one[count].l2, one[count].dropout)
+        assert Auto(100.0, NAME).next(one[:count]) == (one[count].l2, one[count].dropout, 0.0)
 
 
 def test_a_constraint_is_searched_for():
@@ -111,12 +112,45 @@ def test_a_grid_has_every_pair_once():
     trials = run(search, lambda *place: hill(*place, best_octave=0, best_dropout=0))
     assert [(found.l2, found.dropout) for found in trials] == [(10, 0), (100, 0), (10, 0.5), (100, 0.5)]
     assert search.size == 4
-    assert search.xis(np.array([0.1, 0.2]))[:3] == [0.0, 0.1, 0.2]
+    assert search.dials(np.array([0.1, 0.2]))[:3] == [(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (0.2, 0.0, 0.0)]
+
+
+def test_a_grid_of_norms():
+    search = GridSearch([10], [0.5], [0.0, 1.0], user_norms=(0.0, 0.4), item_norms=(0.0, 0.2))
+    trials = run(search, lambda *_: {NAME: 0.1})
+    assert [(found.l2, found.dropout, found.user_norm) for found in trials] == [(10, 0.5, 0.0), (10, 0.5, 0.4)]
+    assert search.size == 2
+    assert search.dials(np.array([0.1])) == [Dial(0.0, 0.0), Dial(1.0, 0.0), Dial(0.0, 0.2), Dial(1.0, 0.2)]
+
+
+@pytest.mark.parametrize(
+    ("best_octave", "best_dropout", "best_norm"), [(0.0, 0.6, 0.3), (-1.0, 0.3, 0.9), (2.0, 0.5, 0)]
+)
+def test_norms_of_users_are_found(best_octave, best_dropout, best_norm):
+    shrinking = {round(0.1 * step, 1): 2.0 ** (-0.5 * step) for step in range(11)}
+
+    def surface(setting):
+        l2, dropout, norm = setting
+        high = hill(l2 / shrinking[norm], dropout, 0.25, best_octave=best_octave, best_dropout=best_dropout)[NAME]
+        return {NAME: high / (1 + 0.2 * ((norm - best_norm) / 0.7) ** 2)}
+
+    search = Auto(100.0, NAME, 16, user_norms=shrinking, item_norms=(0.0, 0.2))
+    trials = []
+    while (setting := search.next(trials)) is not None:
+        l2, dropout, norm = setting
+        points = (Point(l2, dropout, 0.25, surface(setting), norm),)
+        trials.append(Trial(l2, dropout, points, (0.0, 0.6), 1e-6, "primal", 1.0, 0.1, norm))
+    assert len({(found.l2, found.dropout, found.user_norm) for found in trials}) == 16
+    assert max(found.points[0][NAME] for found in trials) >= 0.99 * 0.4
+    dials = search.dials(np.linspace(0.1, 0.6, 50))
+    assert {dial.item_norm for dial in dials} == {0.0, 0.2}
 
 
 def test_auto_looks_at_xi_where_it_matters():
     diagonal = np.array([0.05, 0.1, 0.12, 0.2, 0.3, 0.31, 0.5])
-    xis = Auto(1.0, NAME).xis(diagonal)
+    dials = Auto(1.0, NAME).dials(diagonal)
+    assert {dial[1:] for dial in dials} == {(0.0, 0.0)}
+    xis = [dial.xi for dial in dials]
     assert xis == sorted(set(xis))
     assert (xis[0], xis[-1]) == (0.0, 1.0)
     inside = [xi for xi in xis if 0.05 <= xi <= 0.5]

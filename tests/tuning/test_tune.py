@@ -12,7 +12,8 @@ import pytest
 
 from relae import RDLAE, DataError, Interactions
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
-from relae.tuning import Constraint, GridSearch, Journal, Point, Tuning, tune
+from relae.models import DAN
+from relae.tuning import Constraint, GridSearch, Journal, Point, Trial, Tuning, tune
 from relae.tuning import _tune as loop
 
 METRICS = ("ndcg", "tail_ndcg", "coverage")
@@ -39,8 +40,8 @@ def test_every_point_is_what_a_fit_of_its_own_scores(split):
 
 def test_one_inverse_per_l2_and_dropout(split, monkeypatch):
     fits = []
-    fit = RDLAE.fit
-    monkeypatch.setattr(RDLAE, "fit", lambda self, *a, **b: fits.append((self.l2, self.dropout)) or fit(self, *a, **b))
+    fit = DAN.fit
+    monkeypatch.setattr(DAN, "fit", lambda self, *a, **b: fits.append((self.l2, self.dropout)) or fit(self, *a, **b))
     tune(split, SMALL, objective="ndcg@10")
     assert fits == [(5.0, 0.0), (50.0, 0.0), (5.0, 0.4), (50.0, 0.4)]
 
@@ -60,6 +61,25 @@ def test_the_best_of_each_model_is_the_best_of_its_points(split):
         assert type(model).__name__ == name
         assert model.fit(split.train).dropout == result.best(name).dropout
     assert result.best() is result.best("RDLAE")
+
+
+def test_norms_are_searched_together_with_xi(split, tmp_path):
+    with Journal(tmp_path / "journal.jsonl", {}) as journal:
+        result = tune(split, objective="ndcg@10", norms=True, budget=6, journal=journal)
+    assert len(result.trials) == 6
+    assert len({trial.user_norm for trial in result.trials}) >= 3
+    assert {point.item_norm for point in result.points} >= {0.0, 0.1, 0.5}
+    best = result.best()
+    assert best is result.bests["DAN"]
+    assert best["ndcg@10"] == max(point["ndcg@10"] for point in result.points)
+    found = evaluate(best.model("DAN").fit(split.train), split, ["ndcg"], [10])
+    assert found["ndcg@10"] == pytest.approx(best["ndcg@10"], abs=1e-6)
+    for name, point in result.bests.items():
+        assert name == "DAN" or not point.normalized
+    assert {"user_norm", "item_norm"} <= set(result.records()[0])
+    assert "β" in result.to_markdown()
+    with Journal(tmp_path / "journal.jsonl", {}) as journal:
+        assert journal.of(Trial) == list(result.trials)
 
 
 def test_auto_beats_the_rule_of_thumb(split):

@@ -6,9 +6,10 @@ The models that are trained step by step need torch for `fit` (the extra `neural
 from relae.baselines._gfcf import GFCF
 from relae.baselines._graph_models import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN
 from relae.baselines._ials import IALS
-from relae.baselines._knn import ItemKNN
+from relae.baselines._knn import ContentKNN, ItemKNN
 from relae.baselines._multvae import MultVAE
 from relae.baselines._popularity import Popularity
+from relae.baselines._random import Random
 from relae.baselines._trained import Mark, Trained
 
 __all__ = [
@@ -17,11 +18,13 @@ __all__ = [
     "HMLET",
     "IALS",
     "LTOCF",
+    "ContentKNN",
     "GRMFNorm",
     "ItemKNN",
     "LightGCN",
     "Mark",
     "MultVAE",
     "Popularity",
+    "Random",
     "Trained",
 ]

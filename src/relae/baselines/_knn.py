@@ -1,20 +1,64 @@
-"""Item-based nearest neighbours: what is similar to what a user has."""
+"""Nearest neighbours: what is similar to what a user has, by its users or by its features."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from relae.baselines._trained import check_positive, check_whole
-from relae.data import Interactions
+from relae.data import Features, Interactions, as_features
+from relae.errors import DataError
 from relae.linalg import Arrays, Csr, Dense, csr_from_parts, csr_parts, most_similar, sparse_sparse, transpose
+from relae.ranking import rank
 from relae.recommender import HistoryRecommender, Range, State
 from relae.solvers import Progress, check_nearest_by, closeness, ensure_memory
 
 _BATCH_BYTES = 64e6
+_DENSE = 0.1  # of all cells: from here on a dense product is quicker
+_NOTHING = 1e-6  # a cosine of 0, after rounding
 
 
-class ItemKNN(HistoryRecommender):
+class Neighbours(HistoryRecommender):
+    """A history x gets the scores x S, where column j of S has the similarities of item j to its nearest items.
+
+    Attributes
+    ----------
+    similarity_ : (items, items) sparse
+        S.
+    """
+
+    neighbours: int
+    similarity_: Csr
+
+    def _count(self, n_items: int) -> int:
+        """How many neighbours an item can have, where there is room for them."""
+        check_whole("neighbours", self.neighbours, 1)
+        count = min(int(self.neighbours), n_items - 1)
+        what = f"{count:,} neighbours of each of {n_items:,} items"
+        ensure_memory(2.0 * 8 * n_items * count, what, "fit with fewer neighbours")
+        return count
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        return State(state.facts, {**state.arrays, **csr_parts("similarity", self.similarity_)})
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        self.similarity_ = csr_from_parts("similarity", arrays, (len(self.items_), len(self.items_)), copy=False)
+
+    def _project(self, batch: Csr) -> Dense:
+        return sparse_sparse(batch, self.similarity_)
+
+    def _users_at_once(self) -> int:
+        return int(_BATCH_BYTES / (self._dtype.itemsize * len(self.items_)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return cast("np.dtype[np.floating]", self.similarity_.dtype)
+
+
+class ItemKNN(Neighbours):
     """Item-based nearest neighbours: an item is scored by its similarity to the items of the history.
 
     With G = XᵀX, the similarity of two items is
@@ -46,44 +90,112 @@ class ItemKNN(HistoryRecommender):
         "shrink": Range(0.1, 1000, log=True),
     }
 
-    similarity_: Csr
-
     def __init__(self, neighbours: int = 50, nearest_by: str = "cosine", shrink: float = 0.0) -> None:
         self.neighbours, self.nearest_by, self.shrink = neighbours, nearest_by, shrink
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
-        check_whole("neighbours", self.neighbours, 1)
         check_positive("shrink", self.shrink, zero=True)
         check_nearest_by(self.nearest_by)
         interactions = self._interactions(data)
         x = interactions.matrix
-        n = x.shape[1]
-        count = min(int(self.neighbours), n - 1)
-        what = f"{count:,} neighbours of each of {n:,} items"
-        ensure_memory(2.0 * 8 * n * count, what, "fit with fewer neighbours")
+        count = self._count(x.shape[1])
         weights = closeness(x, self.nearest_by)
         if self.nearest_by == "cosine":
             weights /= np.sqrt(1.0 + self.shrink * weights**2)  # from 1/√G_ii to 1/√(G_ii + shrink)
-        report = None if progress is None else lambda done: progress("neighbours", done)
-        self.similarity_ = transpose(most_similar(x, weights, count, report))  # from rows of items to columns
+        self.similarity_ = transpose(most_similar(x, weights, count, _report(progress)))  # from rows to columns
         self._remember(interactions)
         return self
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
-        return State(state.facts, {**state.arrays, **csr_parts("similarity", self.similarity_)})
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
-        self.similarity_ = csr_from_parts("similarity", arrays, (len(self.items_), len(self.items_)), copy=False)
+class ContentKNN(Neighbours):
+    """Nearest neighbours by content: an item is scored by the cosine of its features with those of the history's items.
 
-    def _project(self, batch: Csr) -> Dense:
-        return sparse_sparse(batch, self.similarity_)
+    With f_i the features of item i, the similarity of two items is
 
-    def _users_at_once(self) -> int:
-        return int(_BATCH_BYTES / (self._dtype.itemsize * len(self.items_)))
+        s_ij = f_i·f_j / (|f_i| |f_j|)
 
-    @property
-    def _dtype(self) -> np.dtype[np.floating]:
-        return cast("np.dtype[np.floating]", self.similarity_.dtype)
+    and a history x gets the scores x S. Column j of S has the `neighbours` largest s_ij of other items i, as far as
+    they are above 0. Interactions are not asked: an item that nobody has is scored like any other.
+
+    Parameters
+    ----------
+    neighbours : int
+        Others that an item is judged by; ties go to the lower column.
+
+    Attributes
+    ----------
+    similarity_ : (items, items) sparse
+        S.
+    """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {"neighbours": Range(3, 1000, log=True, whole=True)}
+
+    def __init__(self, neighbours: int = 100) -> None:
+        self.neighbours = neighbours
+
+    def fit(
+        self, data: Interactions | Any, *, item_features: Features | Any = None, progress: Progress | None = None
+    ) -> Self:
+        """Fit to the features of items; an earlier fit is kept until this one is done.
+
+        Parameters
+        ----------
+        data
+            Interactions, or a sparse matrix (users × items), for the items and how many users each has.
+        item_features
+            Features, or a matrix (items × features), sparse or dense; those of `data` if not given.
+        progress
+            Called with the name of a stage and the fraction of it that is done.
+        """
+        interactions = self._interactions(data)
+        given = interactions.features if item_features is None else item_features
+        if given is None:
+            raise DataError(
+                "there are no features of items to compare: give item_features to fit, or interactions that have them, "
+                "by Interactions.with_features(table)"
+            )
+        features = as_features(given, interactions.n_items).matrix
+        count = self._count(interactions.n_items)
+        self.similarity_ = transpose(_nearest_by_cosine(features, count, _report(progress)))  # from rows to columns
+        self._remember(interactions)
+        return self
+
+
+def _report(progress: Progress | None) -> Callable[[float], None] | None:
+    return None if progress is None else lambda done: progress("neighbours", done)
+
+
+def _nearest_by_cosine(features: Csr, count: int, report: Callable[[float], None] | None) -> Csr:
+    """The largest cosines above 0 of each item with others, in its row : (items, items); features : (items, features).
+
+    Where features can be below 0, which `most_similar` does not allow for, a few rows are multiplied with all.
+    """
+    by_feature = transpose(features)
+    scale = closeness(by_feature, "cosine")
+    if features.data.min(initial=0) >= 0:
+        return most_similar(by_feature, scale, count, report)
+    n, cosines = len(scale), _cosines(sp.csr_array(sp.diags_array(scale.astype(np.float32)) @ features))
+    ids, values, sizes = [np.empty(0, np.int32)], [np.empty(0, np.float32)], [np.zeros(1, np.int64)]
+    step = max(1, int(_BATCH_BYTES / (4 * n)))
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        itself = sp.eye_array(stop - start, n, k=start, dtype=np.float32, format="csr")
+        found, close = rank(cosines(start, stop), max(count, 1), seen=itself)
+        taken = close > _NOTHING
+        ids.append(found[taken].astype(np.int32))
+        values.append(close[taken])
+        sizes.append(taken.sum(axis=1))
+        if report is not None:
+            report(stop / n)
+    rows = (np.concatenate(values), np.concatenate(ids), np.cumsum(np.concatenate(sizes)))
+    return sp.csr_array(rows, shape=(n, n))
+
+
+def _cosines(unit: Csr) -> Callable[[int, int], Dense]:
+    """What gives the products of some rows with all : (rows, items)."""
+    if unit.nnz > _DENSE * unit.shape[0] * unit.shape[1]:
+        dense = unit.toarray()
+        return lambda start, stop: dense[start:stop] @ dense.T
+    others = transpose(unit)
+    return lambda start, stop: sparse_sparse(unit[start:stop], others)

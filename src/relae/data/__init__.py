@@ -4,13 +4,16 @@ from relae.data import datasets
 from relae.data._lists import Lists, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
 from relae.data.datasets import online_retail
+from relae.data.features import Features, as_features
 from relae.data.ids import Ids, decode_texts, encode_texts
 from relae.data.interactions import Interactions, gini
 
 __all__ = [
+    "Features",
     "Ids",
     "Interactions",
     "Lists",
+    "as_features",
     "canonical_matrix",
     "datasets",
     "decode_texts",

@@ -153,16 +153,24 @@ def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> Times
         numbers = texts.cast(number, strict=False)
         if numbers.null_count() == 0:
             return _times_from_numbers(numbers, column, rows)
-    iso = texts.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
-    found = pl.Series(values=[None], dtype=pl.Datetime("us")).new_from_index(0, len(iso))
-    for form in _ISO_FORMS:
-        parsed = iso.str.strptime(pl.Datetime("us"), form, strict=False)
-        found = found.zip_with(found.is_not_null(), parsed.dt.replace_time_zone(None))
+    found = read_iso_times(texts)
     problem = "that is neither a number nor a time such as 2020-01-31 or 2020-01-31T12:00:00Z; correct or drop the row"
     # If most are numbers, the odd one out is what is not a number.
     unread = numbers.is_null() if found.null_count() > numbers.null_count() else found.is_null()
     column.refuse(unread, texts, problem, rows=rows)
     return _microseconds(found)
+
+
+def read_iso_times(texts: pl.Series) -> pl.Series:
+    """Return dates and times in UTC, null where a text is neither."""
+    import polars as pl
+
+    iso = texts.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
+    found = pl.Series(values=[None], dtype=pl.Datetime("us")).new_from_index(0, len(iso))
+    for form in _ISO_FORMS:
+        parsed = iso.str.strptime(pl.Datetime("us"), form, strict=False)
+        found = found.zip_with(found.is_not_null(), parsed.dt.replace_time_zone(None))
+    return found
 
 
 def _microseconds(values: pl.Series) -> Times:

@@ -10,29 +10,31 @@ import scipy.sparse as sp
 from relae.errors import DataError
 
 
-def canonical_matrix(matrix: Any) -> sp.csr_array:
+def canonical_matrix(matrix: Any, *, features: bool = False) -> sp.csr_array:
     """Return a matrix as CSR: float32, 32-bit indices where they suffice, sorted, no duplicates or zeros.
 
-    The arrays of the argument are shared where they have that form already, and never changed.
+    The arrays of the argument are shared where they have that form already, and never changed. Users × items must
+    not be negative; `features` tells that these are items × features, which may be.
     """
-    _check_kind(matrix)
+    _check_kind(matrix, features)
     is_csr = getattr(matrix, "format", None) == "csr"
     found = _single(_wrapped(matrix) if is_csr else sp.coo_array(matrix))
-    _check_values(found)
+    _check_values(found, features)
     csr = _merged(_small_indices(found.tocsr()))
-    _check_values(csr)  # a sum may have overflowed
+    _check_values(csr, features)  # a sum may have overflowed
     return _without_zeros(csr)
 
 
-def _check_kind(matrix: Any) -> None:
+def _check_kind(matrix: Any, features: bool) -> None:
     is_matrix = sp.issparse(matrix) or isinstance(matrix, np.ndarray)
     if not is_matrix:
         raise DataError(
             f"a {type(matrix).__name__} is not a matrix: give a SciPy sparse matrix or a two-dimensional "
-            "NumPy array, or use Interactions.from_frame for a table"
+            f"NumPy array, or use Interactions.{'with_features' if features else 'from_frame'} for a table"
         )
     if matrix.ndim != 2:
-        raise DataError(f"the matrix must have two dimensions, users × items, got the shape {matrix.shape}")
+        axes = "items × features" if features else "users × items"
+        raise DataError(f"the matrix must have two dimensions, {axes}, got the shape {matrix.shape}")
     if matrix.dtype.kind not in "biuf":
         raise DataError(f"the matrix must have real numbers, got {matrix.dtype}")
 
@@ -47,14 +49,14 @@ def _wrapped(matrix: Any) -> Any:
     return csr
 
 
-def _check_values(matrix: Any) -> None:
+def _check_values(matrix: Any, signed: bool) -> None:
     data = matrix.data
-    bad = (data < 0) | ~np.isfinite(data)
+    bad = ~np.isfinite(data) if signed else (data < 0) | ~np.isfinite(data)
     if bad.any():
         first, places = int(bad.argmax()), matrix.tocoo()
         raise DataError(
             f"the matrix has {data[first]} in row {places.row[first]}, column {places.col[first]} "
-            "(counted from 0): values must be finite in float32 and not negative"
+            f"(counted from 0): values must be finite in float32{'' if signed else ' and not negative'}"
         )
 
 

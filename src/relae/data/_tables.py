@@ -34,8 +34,9 @@ BATCH_ROWS = 2_000_000
 class Table:
     """A table of which only the column names are known as yet.
 
-    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean. A file can
-    also be had in batches, in the order of its rows, by `stream`.
+    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean;
+    `categories` are the columns whose type says that they are categories, also those of numbers. A file can also
+    be had in batches, in the order of its rows, by `stream`.
     """
 
     source: str
@@ -44,6 +45,7 @@ class Table:
     fetch: Callable[[list[str]], pl.DataFrame]
     stream: Callable[[list[str]], Iterator[pl.DataFrame]] | None = None
     estimate: Callable[[], int] | None = None
+    categories: frozenset[str] = frozenset()
 
     def load(self, roles: Roles, *, keywords: bool = True) -> pl.DataFrame:
         """Return some columns, named by their roles; `keywords` tells that the caller can name others."""
@@ -88,6 +90,11 @@ def is_table(path: str | os.PathLike[str]) -> bool:
     return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
 
+def open_table(given: Any, source: str) -> Table:
+    """Return the table in a file, if that is what is given, or in a frame; `source` names a frame in messages."""
+    return open_file(given) if isinstance(given, (str, os.PathLike)) else open_frame(given, source)
+
+
 def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Table:
     """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file."""
     file = existing_file(path)
@@ -109,7 +116,7 @@ def open_frame(frame: Any, source: str) -> Table:
 
     try:
         table = nw.from_native(frame)
-        columns = table.collect_schema().names()
+        schema = table.collect_schema()
     except TypeError as error:
         raise DataError(
             f"{source} is a {type(frame).__name__}: give a pandas, polars or pyarrow table, "
@@ -117,7 +124,8 @@ def open_frame(frame: Any, source: str) -> Table:
         ) from error
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"{source} has several columns of one name: {' '.join(str(error).split())}") from error
-    return Table(source, columns, False, partial(_fetch_frame, table, source))
+    categories = frozenset(name for name, kind in schema.items() if kind in (nw.Categorical, nw.Enum))
+    return Table(source, schema.names(), False, partial(_fetch_frame, table, source), categories=categories)
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
@@ -321,12 +329,19 @@ def _polars_series(series: nw.Series[Any], source: str) -> pl.Series:
     objects = values.astype(object)
     objects[series.is_null().to_numpy()] = None
     try:
-        return pl.Series(objects.tolist())
+        return pl.Series([_plain(value) for value in objects])
     except (TypeError, pl.exceptions.PolarsError) as error:
         kinds = sorted({type(value).__name__ for value in objects if value is not None})
         raise DataError(
             f"{source}: column {series.name!r} mixes values of the types {', '.join(kinds)}: cast it to one"
         ) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return what a cell of pandas has for several values as a list, which polars knows."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, (set, frozenset)) else value
 
 
 def _first_line(error: Exception) -> str:

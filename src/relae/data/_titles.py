@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.data._columns import Column, as_ids
-from relae.data._tables import open_file, open_frame
+from relae.data._tables import open_table
 from relae.data.ids import Ids
 from relae.errors import DataError
 
@@ -31,13 +30,12 @@ def find_titles(source: Any, items: Ids, item_column: str = "item") -> TitleArra
         The column of the interactions that holds the items.
     """
     if isinstance(source, Mapping):
-        return _align(items, list(source), source.values())
-    is_path = isinstance(source, (str, os.PathLike))
-    table = open_file(source) if is_path else open_frame(source, "the table of titles")
+        return titles_by_id(items, list(source), source.values())
+    table = open_table(source, "the table of titles")
     ids_column = item_column if item_column in table.columns else "item"
     rows = table.load({"item": ids_column, "title": "title"}, keywords=False)
     ids = as_ids(rows["item"], Column(table.source, ids_column), text=table.text)
-    return _align(items, ids.to_list(), rows["title"].to_list())
+    return titles_by_id(items, ids.to_list(), rows["title"].to_list())
 
 
 def aligned_titles(titles: Iterable[Any], items: Ids) -> TitleArray:
@@ -45,10 +43,11 @@ def aligned_titles(titles: Iterable[Any], items: Ids) -> TitleArray:
     listed = list(titles)
     if len(listed) != len(items):
         raise DataError(f"{len(listed):,} titles for {len(items):,} items: give one per item, None if it has none")
-    return _align(items, items.values, listed)
+    return titles_by_id(items, items.values, listed)
 
 
-def _align(items: Ids, ids: Iterable[Any], titles: Iterable[Any]) -> TitleArray:
+def titles_by_id(items: Ids, ids: Iterable[Any], titles: Iterable[Any]) -> TitleArray:
+    """Return the first title of each item, None where there is none; ids of other items are ignored."""
     aligned = np.full(len(items), None, dtype=object)
     for position, title in zip(items.positions(ids).tolist(), titles, strict=True):
         if position >= 0 and aligned[position] is None and not _is_missing(title):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from relae.data._assemble import Assembled, Recipe, assemble, merge, to_matrix
+from relae.data._item_table import FeatureRules, read_features
 from relae.data._lists import Lists, read_lists
 from relae.data._matrix import canonical_matrix
 from relae.data._scan import scan
-from relae.data._tables import open_file, open_frame
+from relae.data._tables import open_file, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
+from relae.data._weights import Weighting, recency, reweighted
+from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError
 
@@ -65,6 +68,9 @@ class Interactions:
     times
         When each interaction happened: one integer per cell that is not zero, by row, then by column. A sparse
         matrix must then be a CSR with sorted indices and neither duplicates nor stored zeros.
+    features
+        What the items have in common: Features, or a matrix (items × features), sparse or dense, with a row per
+        column of `matrix`. For features in a table see `with_features`.
 
     Attributes
     ----------
@@ -76,6 +82,8 @@ class Interactions:
         One title per item, None where it is missing.
     times : ndarray of int64, or None
         One per stored entry of `matrix`, in its order: the last time of a pair that occurs several times.
+    features : Features, or None
+        A row per item, in the order of `items`.
     """
 
     matrix: sp.csr_array
@@ -83,6 +91,7 @@ class Interactions:
     items: Ids
     titles: NDArray[np.object_] | None
     times: NDArray[np.int64] | None
+    features: Features | None
 
     def __init__(
         self,
@@ -91,12 +100,14 @@ class Interactions:
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
         times: ArrayLike | None = None,
+        features: Any = None,
     ) -> None:
         self.matrix = canonical_matrix(matrix)
         self.users = _axis("users", users, self.matrix.shape[0])
         self.items = _axis("items", items, self.matrix.shape[1])
         self.titles = _titles(titles, self.items)
         self.times = None if times is None else _times(times, matrix, self.matrix)
+        self.features = None if features is None else as_features(features, self.n_items)
 
     @classmethod
     def from_matrix(
@@ -107,9 +118,10 @@ class Interactions:
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
         times: ArrayLike | None = None,
+        features: Any = None,
     ) -> Interactions:
         """Return the interactions in a matrix; the parameters are those of the class."""
-        return cls(matrix, users, items, titles, times)
+        return cls(matrix, users, items, titles, times, features)
 
     @classmethod
     def from_frame(
@@ -305,9 +317,11 @@ class Interactions:
 
     def __repr__(self) -> str:
         extras = [name for name in ("titles", "times") if getattr(self, name) is not None]
+        extras += [] if self.features is None else [f"{self.features.n_features:,} features"]
+        together = " and ".join([", ".join(extras[:-1]), extras[-1]] if extras[1:] else extras)
         return (
             f"Interactions({self.n_users:,} users × {self.n_items:,} items, "
-            f"{self.n_interactions:,} interactions{', with ' if extras else ''}{' and '.join(extras)})"
+            f"{self.n_interactions:,} interactions{', with ' if extras else ''}{together})"
         )
 
     def statistics(self) -> Statistics:
@@ -350,10 +364,104 @@ class Interactions:
         """
         rows = _row_numbers(positions, self.n_users)
         chosen = Interactions(self.matrix[rows], Ids(self.users.values[rows]), self.items)
-        chosen.titles = self.titles
+        chosen.titles, chosen.features = self.titles, self.features
         if self.times is not None:
             chosen.times = self.times[_entries(self.matrix.indptr, rows)]
         return chosen
+
+    def weighted(self, weighting: Weighting = "linear", *, half_life: float | None = None) -> Interactions:
+        """Return the same interactions with other weights, in a fit as in the histories of `recommend`.
+
+        Without this every interaction counts 1, or with a `weight` column the sum of its amounts. From that sum a and
+        the last time t of a pair comes the weight f(a) · 0.5^((latest − t) / half_life). No weight becomes 0: what a
+        user has had stays seen.
+
+        Parameters
+        ----------
+        weighting
+            f, which makes 1 of the amount 1: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1.
+        half_life
+            After how long an interaction counts half, in the unit of `times`: seconds where the column had those,
+            microseconds where it had dates. None: age does not matter.
+
+        Raises
+        ------
+        DataError
+            If a half-life is not positive, or if there are no times for it.
+        """
+        x = self.matrix
+        weights = reweighted(x.data, weighting) * recency(self.times, half_life)
+        values = np.maximum(weights, np.finfo(np.float32).tiny).astype(np.float32)
+        again = Interactions(sp.csr_array((values, x.indices, x.indptr), shape=x.shape), self.users, self.items)
+        again.titles, again.times, again.features = self.titles, self.times, self.features
+        return again
+
+    def with_features(
+        self,
+        table: Any,
+        *,
+        item: str = "item",
+        columns: str | Iterable[str] | None = None,
+        separators: Mapping[str, str] | None = None,
+        min_count: int = 2,
+        add_items: bool = True,
+    ) -> Interactions:
+        """Return the same interactions with features of the items, from a table with a row per item.
+
+        A column becomes features by its type:
+
+        - strings and categories: a feature per value, such as "genre=Drama", that is 1 for the items that have it;
+        - lists, and strings with a separator: the same for each of their values, divided by √(values per item);
+        - booleans, and numbers that are only 0 and 1: one feature, 0 or 1;
+        - numbers, dates and times: one feature, minus its mean and divided by its standard deviation;
+        - lists of floats, all of one length (embeddings): a feature per place, divided by the norm that lists have.
+
+        What a column is divided by is one number, the same for all items, so that the squares of an item's values add
+        up to 1 on average, and columns of every kind weigh the same. Missing values are 0, which for numbers is the
+        mean, and items that are not in the table have no features. In a text file a column is of numbers, dates or
+        booleans if all its values are, but of strings if a number begins with a needless zero. Numbers that are codes
+        have to be cast to strings or categories.
+
+        Features that are there already stay, before the new ones.
+
+        Parameters
+        ----------
+        table
+            A pandas, polars or pyarrow table, or the path of a CSV, TSV (plain, .gz, .zst) or Parquet file.
+        item
+            Its column of item ids, of the kind of `items`: integers or strings.
+        columns
+            The columns to use. None: all except `title` and, with a warning, those that tell nothing: the same value
+            everywhere, or strings of which most items have their own.
+        separators
+            For columns of strings that have several values in them, what stands between: {"genres": "|"}.
+        min_count
+            Leave out values of strings and lists that fewer items have. What one item has alone tells nothing about
+            others.
+        add_items
+            Append the items of the table that have no interactions yet, sorted by id, so that they can be recommended
+            by their features; also those that a filter has dropped. Where items have titles, theirs are those in the
+            column `title`. False: ignore them.
+
+        Raises
+        ------
+        DataError
+            If an item is in the table twice, if the ids are of another kind or none is known, or if a column is
+            missing or cannot be used.
+        """
+        chosen = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        rules = FeatureRules(item, chosen, separators or {}, min_count, add_items)
+        found = read_features(open_table(table, "the table of features"), self.items, rules)
+        x, added = self.matrix, len(found.items) - self.n_items
+        matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(found.items)))
+        wider = Interactions(matrix, self.users, found.items)
+        wider.times, wider.features = self.times, found.features
+        if self.features is not None:
+            own = self.features.take(np.append(np.arange(self.n_items), np.full(added, -1)))
+            wider.features = own.beside(found.features)
+        if self.titles is not None:
+            wider.titles = np.append(self.titles, found.titles[self.n_items :])
+        return wider
 
 
 def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:

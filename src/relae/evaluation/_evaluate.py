@@ -3,13 +3,14 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relae.algebra import Dial
 from relae.data import Ids, Interactions
-from relae.errors import UnknownItemsWarning
+from relae.errors import DataError, UnknownItemsWarning
 from relae.evaluation.metrics import DEFAULT_METRICS, Mode, Scorer
 from relae.evaluation.result import Evaluation, Evaluations
 from relae.evaluation.splits import Split
@@ -50,7 +51,7 @@ def evaluate(
     metrics: Sequence[str] = ...,
     ks: Sequence[int] = ...,
     *,
-    xis: Sequence[float],
+    xis: Sequence[float | Dial],
     **options: Unpack[Options],
 ) -> Evaluations: ...
 
@@ -60,7 +61,7 @@ def evaluate(
     split: Split,
     metrics: Sequence[str] = DEFAULT_METRICS,
     ks: Sequence[int] = (20, 100),
-    xis: Sequence[float] | None = None,
+    xis: Sequence[float | Dial] | None = None,
     *,
     mode: Mode = "standard",
     head_share: float = 0.2,
@@ -75,15 +76,16 @@ def evaluate(
     ----------
     recommender
         Anything with `recommend(histories, k)`. Histories go in as a sparse matrix and columns come out; if it has
-        `items_`, columns are matched with the split's by raw id.
+        `items_`, columns are matched with the split's by raw id. A split with candidates needs a `HistoryRecommender`.
     split
-        See `hold_out_users`, `hold_out_items`, `leave_last_out`, `split_by_time`, `given_split`.
+        See `hold_out_users`, `hold_out_items`, `hold_out_new_items`, `leave_last_out`, `split_by_time`, `given_split`.
     metrics
         Names out of `relae.evaluation.METRICS`.
     ks
         Cut-offs.
     xis
-        Evaluate these values of ξ instead of the model's own, all from one projection.
+        Evaluate these values of ξ instead of the model's own, all from one projection. A `Dial` has α and γ as well;
+        each α takes a projection.
     mode, head_share, propensity_exponent, propensity_floor
         See `Scorer`.
     name
@@ -108,14 +110,15 @@ def evaluate(
         propensity_exponent=propensity_exponent,
         propensity_floor=propensity_floor,
         truth_order=split.truth_order,
+        candidates=split.candidates,
     )
-    xis = None if xis is None else [float(xi) for xi in xis]
+    xis = None if xis is None else [xi if isinstance(xi, Dial) else float(xi) for xi in xis]
     if xis is not None and not hasattr(recommender, "recommend_path"):
         raise ValueError(f"{type(recommender).__name__} has no ξ: leave xis out")
-    paths: list[float | None] = [None] if xis is None else list(xis)
+    paths: list[float | Dial | None] = [None] if xis is None else list(xis)
     if not paths:
         raise ValueError("xis is empty: give at least one value, or leave it out")
-    lists = _Lists(recommender, split)
+    lists = _Lists(recommender, split, xis)
     users, k = len(split.users), scorer.ks[-1]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{} for _ in paths]
     shown = np.zeros((len(paths), len(scorer.ks), split.train.n_items), np.int64)
@@ -129,7 +132,7 @@ def evaluate(
             shown[at] += scorer.exposure(ranked)
         if progress is not None:
             progress("evaluate", stop / users)
-    truth = _fingerprint(split.truth)
+    truth = _fingerprint(split)
     results = [
         Evaluation(
             name or repr(recommender),
@@ -139,10 +142,11 @@ def evaluate(
             {key: np.concatenate(parts) for key, parts in found.items()},
             scorer.overall(exposed),
             _worth_counting(scorer, split, lists),
-            xi,
+            path.xi if isinstance(path, Dial) else path,
             truth,
+            path if isinstance(path, Dial) else None,
         )
-        for xi, found, exposed in zip(paths, values, shown, strict=True)
+        for path, found, exposed in zip(paths, values, shown, strict=True)
     ]
     return results[0] if xis is None else Evaluations(results)
 
@@ -150,17 +154,28 @@ def evaluate(
 class _Lists:
     """Ranked lists on the columns of a split, whatever columns the recommender has."""
 
-    def __init__(self, recommender: Recommender, split: Split) -> None:
-        self.recommender: Any = recommender
+    def __init__(self, recommender: Recommender, split: Split, xis: Sequence[float | Dial] | None) -> None:
+        many = isinstance(recommender, HistoryRecommender)
+        self.recommender: Any = cast(Any, recommender).for_many(len(split.users), xis) if many else recommender
         self.histories: Csr = split.histories
         self.columns: NDArray[np.int64] | None = None  # of the split, for each of the model's
+        self.allow = split.candidates  # columns of the model
         self.unknown_truth = 0
+        if self.allow is not None and not isinstance(recommender, HistoryRecommender):
+            raise DataError(
+                f"only {len(self.allow):,} of {split.train.n_items:,} items may be recommended ({split.protocol}), "
+                f"and {type(recommender).__name__} cannot be told so: make it a relae.recommender.HistoryRecommender, "
+                "whose `recommend` takes `allow`"
+            )
         given_items = getattr(recommender, "items_", None)
         ours = split.train.items
         items = given_items if given_items is None or isinstance(given_items, Ids) else Ids(given_items)
         if items is not None and items is not ours and items != ours:
             given = encode(Interactions(split.histories, items=ours), items)
             self.histories, self.columns = given.matrix, ours.positions(items.values)
+            if self.allow is not None:
+                known = items.positions(ours.values[self.allow])
+                self.allow = known[known >= 0]
             self.unknown_truth = int(np.count_nonzero(items.positions(ours.values)[split.truth.indices] < 0))
             if given.unknown or self.unknown_truth:
                 warnings.warn(
@@ -171,9 +186,11 @@ class _Lists:
                 )
 
     def ranked(
-        self, histories: Csr, k: int, xis: Sequence[float] | None, progress: Progress | None
+        self, histories: Csr, k: int, xis: Sequence[float | Dial] | None, progress: Progress | None
     ) -> Iterator[NDArray[np.int64]]:
-        options = {"progress": progress} if isinstance(self.recommender, HistoryRecommender) else {}
+        options: dict[str, Any] = {}
+        if isinstance(self.recommender, HistoryRecommender):
+            options = {"progress": progress, "allow": self.allow}
         results = (
             [self.recommender.recommend(histories, k, **options)]
             if xis is None
@@ -183,10 +200,12 @@ class _Lists:
             yield ids if self.columns is None else np.append(self.columns, -1)[ids]
 
 
-def _fingerprint(truth: Csr) -> str:
-    """A short sum of what was to be found, by which results of other truths are told apart."""
-    digest = hashlib.md5(truth.indptr.astype(np.int64).tobytes(), usedforsecurity=False)
-    digest.update(truth.indices.astype(np.int64).tobytes())
+def _fingerprint(split: Split) -> str:
+    """A short sum of what was to be found, and among what, by which results of other truths are told apart."""
+    digest = hashlib.md5(split.truth.indptr.astype(np.int64).tobytes(), usedforsecurity=False)
+    digest.update(split.truth.indices.astype(np.int64).tobytes())
+    if split.candidates is not None:
+        digest.update(split.candidates.tobytes())
     return digest.hexdigest()
 
 
@@ -203,6 +222,7 @@ def _worth_counting(scorer: Scorer, split: Split, lists: _Lists) -> dict[str, in
     return {
         "of them without truth": without["all"],
         **{f"without {group} truth": without[group] for group in ("head", "tail") if group in without},
+        **({} if split.candidates is None else {"items to choose from": len(split.candidates)}),
         "without a history": int(np.count_nonzero(np.diff(split.histories.indptr) == 0)),
         **{f"others left out ({reason})": count for reason, count in split.left_out.items()},
         f"of {split.truth.nnz:,} interactions to find are with items that train does not have": unseen,

@@ -3,11 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from relae.algebra import propensities
+
+__all__ = ["head_items", "propensities"]
+
 Counts = NDArray[np.int64]
 
 
 def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Tell which items are the head : (items,): the ceil(share · items) with the most users.
+    """Tell which items are the head : (items,): the ceil(share · items) with the most users, and none that nobody has.
 
     Parameters
     ----------
@@ -25,14 +29,4 @@ def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64]
     head = np.zeros(len(item_counts), bool)
     # rounded first: 0.07 · 100 is a little more than 7
     head[order[: int(np.ceil(round(share * len(item_counts), 9)))]] = True
-    return head
-
-
-def propensities(item_counts: Counts, exponent: float = 0.5, floor: float = 0.01) -> NDArray[np.float64]:
-    """max((count/largest count)^exponent, floor) : (items,), how likely an item's interactions are to be observed.
-
-    Yang et al. (2018) write the exponent as (γ + 1)/2 on counts; the paper calls an exponent of ½ "γ = 2".
-    """
-    if not exponent >= 0 or not 0 < floor <= 1:
-        raise ValueError(f"the exponent must be at least 0 and the floor in (0, 1], got {exponent!r} and {floor!r}")
-    return np.asarray(np.maximum((item_counts / max(int(item_counts.max(initial=0)), 1)) ** exponent, floor))
+    return head & (item_counts > 0)

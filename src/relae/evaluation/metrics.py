@@ -57,7 +57,7 @@ _UNBIASED = {"recall": "recall_capped", "ndcg": "ndcg"}  # names of S/S* and D/D
 
 @dataclass(frozen=True)
 class Exposure:
-    """How often each item is shown in the first k places of all lists."""
+    """How often each item that may be shown is, in the first k places of all lists."""
 
     shown: NDArray[np.int64]  # (items,)
     item_counts: NDArray[np.int64]  # (items,) users per item in training
@@ -111,16 +111,14 @@ def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_ks(ks: Sequence[int] | int, n_items: int) -> tuple[int, ...]:
-    """Return the cut-offs in rising order; each is a whole number from 1 to the number of items."""
+def check_ks(ks: Sequence[int] | int, n_items: int, what: str = "catalog") -> tuple[int, ...]:
+    """Return the cut-offs in rising order; each is a whole number from 1 to the number of items to choose from."""
     ks = (ks,) if isinstance(ks, (int, np.integer)) else tuple(ks)
     for k in ks:
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"a cut-off is a whole number of at least 1, got {k!r}")
         if k > n_items:
-            raise DataError(
-                f"lists of k={k:,} cannot be filled from a catalog of {n_items:,} items: choose a smaller k"
-            )
+            raise DataError(f"lists of k={k:,} cannot be filled from a {what} of {n_items:,} items: choose a smaller k")
     if not ks:
         raise ValueError("no cut-off is asked for: give ks, such as (20, 100)")
     return tuple(sorted({int(k) for k in ks}))
@@ -147,6 +145,9 @@ class Scorer:
         See `head_items` and `propensities`.
     truth_order : (stored entries of truth,)
         The items of each user's truth in the order of the file, which the mode "paper" needs.
+    candidates : (columns,)
+        The only items that may be in a list: coverage and inequality of exposure are among them. Groups and
+        propensities stay those of all items.
     """
 
     def __init__(
@@ -162,10 +163,12 @@ class Scorer:
         propensity_exponent: float = 0.5,
         propensity_floor: float = 0.01,
         truth_order: NDArray[np.integer] | None = None,
+        candidates: NDArray[np.int64] | None = None,
     ) -> None:
         if mode not in ("standard", "paper"):
             raise ValueError(f"mode must be 'standard' or 'paper', got {mode!r}")
-        self.metrics, self.ks = check_metrics(metrics), check_ks(ks, truth.shape[1])
+        self.metrics, self.candidates = check_metrics(metrics), candidates
+        self.ks = check_ks(ks, truth.shape[1]) if candidates is None else check_ks(ks, len(candidates), "choice")
         truth = canonical_matrix(truth)
         self.mode, self.truth, self.item_counts, self.n_users = mode, truth, item_counts, n_users
         order = popularity_order(item_counts) if mode == "paper" else None
@@ -249,8 +252,9 @@ class Scorer:
 
     def overall(self, shown: NDArray[np.int64]) -> dict[str, float]:
         """Return the metrics of all lists together from the exposure of all users."""
+        may = slice(None) if self.candidates is None else self.candidates
         return {
-            f"{name}@{k}": OVERALL[name](Exposure(shown[c], self.item_counts, self.n_users, self.head))
+            f"{name}@{k}": OVERALL[name](Exposure(shown[c, may], self.item_counts[may], self.n_users, self.head[may]))
             for name in self.metrics
             if name in OVERALL
             for c, k in enumerate(self.ks)

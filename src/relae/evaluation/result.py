@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae.algebra import Dial
 from relae.data import Ids
 from relae.evaluation import statistics
 from relae.evaluation.grid import Grid, Tabular
@@ -82,6 +83,8 @@ class Evaluation(_Shown):
         The ξ of the lists, where several were evaluated.
     truth : str
         A fingerprint of what was to be found.
+    dial : Dial or None
+        ξ, α and γ of the lists, where several were evaluated.
     """
 
     model: str
@@ -93,6 +96,7 @@ class Evaluation(_Shown):
     notes: Mapping[str, int] = field(default_factory=dict)
     xi: float | None = None
     truth: str = ""
+    dial: Dial | None = None
 
     def __getitem__(self, name: str) -> float:
         """The mean of a metric, such as `result["ndcg@20"]`."""
@@ -177,7 +181,10 @@ class Evaluation(_Shown):
 
     @property
     def label(self) -> str:
-        """The model, with its ξ where several were evaluated."""
+        """The model, with its dials where several were evaluated."""
+        if self.dial is not None:
+            signs = zip("ξαγ", self.dial, strict=True)
+            return ", ".join([self.model, *(f"{sign} = {value:g}" for sign, value in signs)])
         return self.model if self.xi is None else f"{self.model}, ξ = {self.xi:g}"
 
     def per_user(self) -> "pl.DataFrame":
@@ -189,6 +196,7 @@ class Evaluation(_Shown):
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary per metric and cut-off."""
         who = {"model": self.model} | ({} if self.xi is None else {"xi": self.xi})
+        who |= {} if self.dial is None else self.dial._asdict()
         return [who | row._asdict() for row in self._usual]
 
     def grid(self) -> Grid:

@@ -37,6 +37,8 @@ class Split:
         The items of each user's truth in the order of a file; see `Scorer`.
     new_users : bool
         Whether the users to judge by are others than those of train.
+    candidates : (columns,), optional
+        The only items that may be recommended, by column; all of the truth is among them. Without it, all may.
     """
 
     train: Interactions
@@ -47,6 +49,7 @@ class Split:
     left_out: Mapping[str, int] = field(default_factory=dict)
     truth_order: NDArray[np.integer] | None = None
     new_users: bool = False
+    candidates: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "histories", canonical_matrix(self.histories))
@@ -62,12 +65,28 @@ class Split:
             raise DataError(f"none of the {shape[0]:,} users has anything hidden that could be found")
         both = sp.csr_array(self.histories.astype(bool).multiply(self.truth.astype(bool)))
         if both.nnz:
-            user, item = (int(axis[0]) for axis in both.nonzero())
             raise DataError(
-                f"{both.nnz:,} items are in the history and in the truth of the same user, such as item "
-                f"{self.train.items.take(np.array([item]))[0]!r} of user {self.users.take(np.array([user]))[0]!r}: "
-                "remove them from one of the two"
+                f"{both.nnz:,} items are in the history and in the truth of the same user, such as "
+                f"{self._named(*(int(axis[0]) for axis in both.nonzero()))}: remove them from one of the two"
             )
+        if self.candidates is not None:
+            object.__setattr__(self, "candidates", _columns(self.candidates, shape[1]))
+            outside = np.flatnonzero(~np.isin(self.truth.indices, self.candidates))
+            if len(outside):
+                user, item = int(_owners(self.truth)[outside[0]]), int(self.truth.indices[outside[0]])
+                raise DataError(
+                    f"{len(outside):,} interactions to find are with items that are no candidates, such as "
+                    f"{self._named(user, item)}: add the items to the candidates, or leave them out of the truth"
+                )
+
+    def _named(self, user: int, item: int) -> str:
+        ids = self.train.items.take(np.array([item]))[0], self.users.take(np.array([user]))[0]
+        return f"item {ids[0]!r} of user {ids[1]!r}"
+
+    @property
+    def n_candidates(self) -> int:
+        """How many items may be recommended, which is the largest cut-off."""
+        return self.train.n_items if self.candidates is None else len(self.candidates)
 
     @property
     def item_counts(self) -> NDArray[np.int64]:
@@ -87,13 +106,14 @@ class Split:
             )
             matrix, users = self.train.matrix + places @ self.truth, self.train.users
         whole = Interactions(matrix, users, self.train.items)
-        whole.titles = self.train.titles
+        whole.titles, whole.features = self.train.titles, self.train.features
         return whole
 
     def __repr__(self) -> str:
+        among = "" if self.candidates is None else f"{self.n_candidates:,} of "
         return (
             f"Split({self.protocol}: {self.train.n_users:,} users to train on, {len(self.users):,} to judge by, "
-            f"{self.truth.nnz:,} interactions to find among {self.train.n_items:,} items)"
+            f"{self.truth.nnz:,} interactions to find among {among}{self.train.n_items:,} items)"
         )
 
 
@@ -135,6 +155,29 @@ def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.rand
     return _within_users(data, is_truth, "held-out items")
 
 
+def hold_out_new_items(data: Interactions, share: float = 0.1, *, rng: np.random.Generator) -> Split:
+    """Cold start: a share of the items is new to the model, and users are to find theirs of them.
+
+    The items are drawn among those that somebody has. All of their interactions become the truth, and they alone are
+    the candidates: how the new items are ranked among themselves is judged, not whether they beat the others. They keep
+    their columns and `features` in train, which is all that a model knows of them. A user's other items are the
+    history. Users who have none are neither trained on nor judged by; those without a new item are not judged by.
+
+    New items are all as popular as each other, so that a ranking by popularity is one by column: what a model has to
+    beat is `relae.baselines.Random`, and with features `ContentKNN`.
+    """
+    _check_share(share=share)
+    counts = np.bincount(data.matrix.indices, minlength=data.n_items)
+    able = np.flatnonzero(counts)
+    count = round(share * len(able))
+    if not 0 < count < len(able):
+        raise DataError(f"cannot hold out {count:,} of {data.n_items:,} items: {len(able):,} of them have users")
+    new = np.sort(rng.choice(able, count, replace=False))
+    is_truth = np.isin(data.matrix.indices, new)
+    reasons = "no other items", "no new item"
+    return _across(data, is_truth, "held-out new items", reasons, "no user has both new and other items", new)
+
+
 def leave_last_out(data: Interactions, n: int = 1) -> Split:
     """Temporal: hide the n latest items of every user, and train on the earlier ones.
 
@@ -163,7 +206,7 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
     at
         The moment, in the unit of `data.times`; without it, that of the latest `share` of the interactions.
     """
-    x, times = data.matrix, _times(data)
+    times = _times(data)
     if at is None:
         _check_share(share=share)
         hidden = min(max(1, round(share * len(times))), len(times) - 1)
@@ -178,18 +221,9 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
             f"nothing happens {'before' if is_truth.all() else 'at or after'} {at}: "
             f"times run from {times.min()} to {times.max()}"
         )
-    history, truth = _cells(x, ~is_truth), _cells(x, is_truth)
-    known = np.diff(history.indptr) > 0
-    judged = known & (np.diff(truth.indptr) > 0)
-    if not judged.any():
-        raise DataError(f"no user has interactions both before and from {at} on")
-    train = _kept(data, ~is_truth).select_users(known)
-    left_out = {
-        "no history before": int(np.count_nonzero(~known)),
-        "nothing after": int(np.count_nonzero(known & ~judged)),
-    }
-    users = Ids(data.users.values[judged])
-    return Split(train, users, history[judged], truth[judged], f"from time {at} on", _counted(left_out))
+    reasons = "no history before", "nothing after"
+    nobody = f"no user has interactions both before and from {at} on"
+    return _across(data, is_truth, f"from time {at} on", reasons, nobody)
 
 
 def given_split(
@@ -204,7 +238,7 @@ def given_split(
     Parameters
     ----------
     train
-        What to fit to.
+        What to fit to. Its features go along, and items that it does not have get none.
     truth
         What to find, for some users. Items that are not in train stay in the catalog: no model can find them.
     histories
@@ -224,6 +258,8 @@ def given_split(
                 items = Ids([*items.values.tolist(), *other.items.values[added].tolist()])
     whole = Interactions(_on_columns(train, items), train.users, items)
     whole.titles = titles
+    if train.features is not None:
+        whole.features = train.features.take(train.items.positions(items.values))
     source = whole if histories is None else Interactions(_on_columns(histories, items), histories.users, items)
     row = source.users.positions(truth.users.values)
     have = row >= 0
@@ -280,6 +316,14 @@ def _check_share(**shares: float) -> None:
             raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
 
 
+def _columns(columns: Any, n_items: int) -> NDArray[np.int64]:
+    """Return columns in rising order, each once."""
+    found = np.unique(np.asarray(columns))
+    if found.dtype.kind not in "iu" or found.size == 0 or found[0] < 0 or found[-1] >= n_items:
+        raise DataError(f"candidates must be columns from 0 to {n_items - 1:,}, got {columns!r}")
+    return found.astype(np.int64)
+
+
 def _counted(reasons: dict[str, int]) -> dict[str, int]:
     return {reason: count for reason, count in reasons.items() if count}
 
@@ -319,7 +363,7 @@ def _kept(data: Interactions, chosen: NDArray[np.bool_]) -> Interactions:
     """Return interactions with only the chosen stored entries, and their times."""
     times = None if data.times is None else data.times[chosen]
     kept = Interactions(_cells(data.matrix, chosen), data.users, data.items, times=times)
-    kept.titles = data.titles
+    kept.titles, kept.features = data.titles, data.features
     return kept
 
 
@@ -334,6 +378,35 @@ def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str
     histories = train.matrix if judged.all() else train.matrix[judged]
     left_out = _counted({"too few items": int(np.count_nonzero(~judged))})
     return Split(train, users, histories, truth[judged], protocol, left_out)
+
+
+def _across(
+    data: Interactions,
+    is_truth: NDArray[np.bool_],
+    protocol: str,
+    reasons: tuple[str, str],
+    nobody: str,
+    candidates: NDArray[np.int64] | None = None,
+) -> Split:
+    """Return the split that hides some cells and judges by the users who have hidden ones and others.
+
+    `reasons` are why users are left out: nothing but hidden cells, or none; `nobody` says that this is true of all.
+    """
+    history, truth = _cells(data.matrix, ~is_truth), _cells(data.matrix, is_truth)
+    known = np.diff(history.indptr) > 0
+    judged = known & (np.diff(truth.indptr) > 0)
+    if not judged.any():
+        raise DataError(nobody)
+    counts = np.count_nonzero(~known), np.count_nonzero(known & ~judged)
+    return Split(
+        _kept(data, ~is_truth).select_users(known),
+        Ids(data.users.values[judged]),
+        history[judged],
+        truth[judged],
+        protocol,
+        _counted(dict(zip(reasons, map(int, counts), strict=True))),
+        candidates=candidates,
+    )
 
 
 def _on_columns(data: Interactions, items: Ids) -> Csr:

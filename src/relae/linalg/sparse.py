@@ -14,6 +14,9 @@ Csr = sp.csr_array[Any, Any]
 Dense = NDArray[np.floating]
 Vector = NDArray[np.floating]
 
+_CROWDED = 0.5  # share of entries from which a column of a Gram matrix counts as dense
+_STRIP = 1024
+
 # numba's fallback thread pool ends the process when two Python threads enter it at once
 _one_at_a_time = threading.Lock()
 
@@ -47,6 +50,19 @@ def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
     return csr
 
 
+def scaled_rows(a: Csr, weights: Vector | None) -> Csr:
+    """diag(√weights) A; A itself without weights."""
+    if weights is None:
+        return a
+    factors = np.repeat(np.sqrt(weights), np.diff(a.indptr)).astype(a.dtype)
+    return sp.csr_array((a.data * factors, a.indices, a.indptr), shape=a.shape)
+
+
+def scaled_columns(a: Csr, factors: Vector) -> Csr:
+    """A diag(factors)."""
+    return sp.csr_array((a.data * factors[a.indices].astype(a.dtype), a.indices, a.indptr), shape=a.shape)
+
+
 def transpose(a: Csr) -> Csr:
     """Aᵀ as CSR, again with sorted indices."""
     return as_csr(sp.csr_array(a.T), a.dtype)
@@ -62,11 +78,27 @@ def gram(a: Csr, a_t: Csr, out: Dense, weights: Vector | None = None) -> Dense:
 
     a : (n, inner), a_t its transpose, weights : (inner,), out : (n, n).
     For row i and each of its entries, the column of that entry is added up to the diagonal: Σ_t d_t²/2 updates,
-    with d_t the stored entries of column t, and no two threads meet.
+    with d_t the stored entries of column t, and no two threads meet. Columns that are more than half full, such as
+    dense features, are multiplied as dense ones.
     """
-    indptr, indices, values = parts(a)
     if weights is not None:
-        values = values * weights[indices].astype(values.dtype)
+        a = scaled_columns(a, weights)
+    crowded = np.flatnonzero(np.diff(a_t.indptr) > _CROWDED * len(out))
+    if len(crowded) == 0:
+        return _gram(a, a_t, out)
+    left, right = a[:, crowded].toarray(), a_t[crowded].toarray()
+    others = np.ones(a.shape[1], bool)
+    others[crowded] = False
+    _gram(as_csr(a[:, others], a.dtype), as_csr(a_t[others], a_t.dtype), out)
+    for start in range(0, len(out), _STRIP):
+        stop = min(start + _STRIP, len(out))
+        out[start:stop, :start] += left[start:stop] @ right[:, :start]
+        out[start:stop, start:stop] += np.tril(left[start:stop] @ right[:, start:stop])
+    return out
+
+
+def _gram(a: Csr, a_t: Csr, out: Dense) -> Dense:
+    indptr, indices, values = parts(a)
     run("gram_lower", indptr, indices, values.astype(out.dtype, copy=False), *parts(a_t), out, threads())
     return out
 

@@ -10,18 +10,28 @@
 `solver` ("auto", "exact", "primal", "dual", "local") and `dtype` ("float32", "float64") say how it is computed. With
 the local solver each item is explained by its `neighbours` nearest items only (`nearest_by` "cosine" or "count"): an
 approximation for catalogs of which no square fits into memory.
+
+Beyond the paper there are `DAN`, with users and items normalized by how active and popular they are, and `DEQL`, whose
+loss counts what dropout has kept as well.
 """
 
+from typing import Any
+
+from relae import algebra
+from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
 from relae.solvers import NEIGHBOURS
 
 __all__ = [
+    "DAN",
+    "DEQL",
     "DLAE",
     "EASE",
     "EDLAE",
     "LAE",
     "RDLAE",
     "RLAE",
+    "Dial",
     "Explanation",
     "LinearAutoencoder",
     "suggested_l2",
@@ -37,6 +47,9 @@ class _Plain(LinearAutoencoder):
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
         return self._share(RLAE(self.l2, xi, **self._how()))
 
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
+
 
 class _Denoising(LinearAutoencoder):
     """The three models with dropout."""
@@ -44,6 +57,9 @@ class _Denoising(LinearAutoencoder):
     def with_xi(self, xi: float) -> "RDLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
         return self._share(RDLAE(self.l2, self.dropout, xi, **self._how()))
+
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
 
 
 class LAE(_Plain):
@@ -153,3 +169,87 @@ class RDLAE(_Denoising):
     ) -> None:
         self.l2, self.dropout, self.xi = l2, dropout, xi
         self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
+
+
+class DAN(LinearAutoencoder):
+    """RDLAE with normalized users and items (Park et al. 2025), for the tail and against popularity.
+
+    score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ with B from G = Xᵀ diag(d^−β) X. With zeros it is RDLAE.
+
+    Parameters
+    ----------
+    l2, dropout, xi
+        As of RDLAE. l2 is best where G is: smaller with a larger β.
+    user_norm : float
+        β: how much less a user counts who has many items. Only this one needs a fit of its own.
+    item_norm : float
+        α: how much popular items count in a history, and how much they are held back in scores. A dial, as ξ is.
+    propensity : float
+        γ: scores are divided by this power of an item's propensity, √(n/largest n). A dial.
+    """
+
+    def __init__(
+        self,
+        l2: float | None = None,
+        dropout: float = 0.3,
+        xi: float = 0.0,
+        user_norm: float = 0.3,
+        item_norm: float = 0.0,
+        propensity: float = 0.0,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
+    ) -> None:
+        self.l2, self.dropout, self.xi = l2, dropout, xi
+        self.user_norm, self.item_norm, self.propensity = user_norm, item_norm, propensity
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
+
+    def with_xi(self, xi: float) -> "DAN":
+        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
+        return self._turned(self._dial(xi))
+
+    def _turned(self, dial: Dial) -> "DAN":
+        return self._share(DAN(**self.get_params() | dial._asdict()))
+
+
+class DEQL(_Denoising):
+    """EDLAE whose loss counts what dropout has kept, too (Guo et al. 2026): from EDLAE (0) to DLAE (1).
+
+    Parameters
+    ----------
+    l2, dropout
+        As of EDLAE.
+    kept : float
+        What an entry that dropout has kept counts in the loss, beside one that it has dropped. Like ξ, it only scales
+        the columns of one inverse. `with_xi` gives RDLAE.
+    """
+
+    xi = 0.0
+
+    def __init__(
+        self,
+        l2: float | None = None,
+        dropout: float = 0.3,
+        kept: float = 0.1,
+        *,
+        solver: str = "auto",
+        dtype: str = "float32",
+        neighbours: int = NEIGHBOURS,
+        nearest_by: str = "cosine",
+    ) -> None:
+        self.l2, self.dropout, self.kept = l2, dropout, kept
+        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
+
+    def column_weights(self, xi: float | None = None) -> Any:
+        """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""
+        if xi is not None:
+            return super().column_weights(xi)
+        self._check_fitted()
+        return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout, self.kept)
+
+
+def _normalized(model: LinearAutoencoder, dial: Dial) -> DAN:
+    """A model of these dials, whose user norm, penalty and dropout are those of another one."""
+    return DAN(model.l2, model.dropout, user_norm=model.user_norm, **dial._asdict(), **model._how())

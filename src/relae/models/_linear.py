@@ -6,20 +6,48 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
-from relae.data import Interactions
+from relae.algebra import Dial
+from relae.data import Features, Interactions
 from relae.distributed import Partitions
 from relae.distributed import solve as solve_on_cluster
 from relae.errors import ApproximationWarning, DataError
-from relae.linalg import Arrays, Blocks, Csr, Dense, Vector
+from relae.linalg import (
+    Arrays,
+    Blocks,
+    Csr,
+    Dense,
+    Vector,
+    as_csr,
+    csr_from_parts,
+    csr_parts,
+    scaled_columns,
+    scaled_rows,
+)
 from relae.models._refresh import compact, update
+from relae.models._rows import features_of, gram_diagonal, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
-from relae.solvers import FORMS, NEIGHBOURS, Forecast, Inverse, Plan, Progress, ensure_memory, gigabytes, solve
+from relae.solvers import (
+    FORMS,
+    NEIGHBOURS,
+    DualInverse,
+    Forecast,
+    Inverse,
+    NewItems,
+    Plan,
+    Progress,
+    available_memory,
+    ensure_memory,
+    gigabytes,
+    solve,
+)
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
+_UNFOLD = 0.25  # histories per item from which making P itself from the dual form costs less than projecting them
 
 
 @dataclass(frozen=True)
@@ -62,7 +90,7 @@ class LinearAutoencoder(HistoryRecommender):
     Attributes
     ----------
     inverse_ : Inverse
-        P = (XᵀX + Λ)⁻¹.
+        P = (XᵀDX + Λ)⁻¹, with the rows of X and their weights of `_rows`.
     penalty_ : (items,)
         Λ.
     residual_ : float
@@ -71,6 +99,8 @@ class LinearAutoencoder(HistoryRecommender):
         The solver that was chosen, and what it was forecast to cost.
     l2_ : float
         The penalty used: `l2`, or the suggested one.
+    item_features_ : (items, features) CSR, or None
+        What the items have in common beside their users, and counts `feature_weight_`.
     items_, titles_, item_counts_, n_users_
         What is kept of the training data: see `HistoryRecommender`.
     """
@@ -87,13 +117,24 @@ class LinearAutoencoder(HistoryRecommender):
     residual_: float
     plan_: Plan
     l2_: float
+    item_features_: Csr | None
+    feature_weight_: float
 
     # parameters of some of the models, constants of the others
     dropout: float
     xi: float
+    user_norm: float = 0.0
+    item_norm: float = 0.0
+    propensity: float = 0.0
 
     def fit(
-        self, data: Interactions | Partitions | Any, *, progress: Progress | None = None, client: Any = None
+        self,
+        data: Interactions | Partitions | Any,
+        *,
+        item_features: Features | Any = None,
+        feature_weight: float = 1.0,
+        progress: Progress | None = None,
+        client: Any = None,
     ) -> Self:
         """Fit to interactions; an earlier fit is kept until this one is done.
 
@@ -102,36 +143,67 @@ class LinearAutoencoder(HistoryRecommender):
         data
             Interactions, or a sparse matrix (users × items) with values that are finite and not negative; with a client
             also `relae.distributed.Partitions`.
+        item_features
+            Features, or a matrix (items × features), sparse or dense: each feature counts as one more user, who has the
+            items that have it. Items without users are then known by their features. Without it, those of the data.
+        feature_weight
+            How much a feature counts beside a user; 0 leaves features out.
         progress
             Called with the name of a stage and the fraction of it that is done.
         client
             A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
-        algebra.check_xi(self.xi)
+        algebra.check_dial(self._dial())
         given = data if isinstance(data, Partitions) else self._interactions(data)
-        x = given if isinstance(given, Partitions) else given.matrix
+        features = features_of(item_features, feature_weight, given)
         if isinstance(given, Partitions):
-            counts, gram_diagonal = given.item_counts, given.squares
+            x, row_weights, counts, squares = self._of_partitions(given, client)
+            on_diagonal = squares
         else:
-            counts, gram_diagonal = np.bincount(given.matrix.indices), _gram_diagonal(given.matrix)
-        l2 = _rule_of_thumb(counts, float(gram_diagonal.sum())) if self.l2 is None else self.l2
-        penalty = algebra.penalty(gram_diagonal, l2, self.dropout)
+            x, row_weights = self._rows(given.matrix, features, feature_weight)
+            counts = np.bincount(given.matrix.indices, minlength=given.n_items)
+            squares = gram_diagonal(given.matrix, None if row_weights is None else row_weights[-given.n_users :])
+            on_diagonal = gram_diagonal(x, row_weights)
+        l2 = _rule_of_thumb(counts, float(squares.sum())) if self.l2 is None else self.l2
+        penalty = algebra.penalty(on_diagonal, l2, self.dropout)
         if client is not None:
-            solution = solve_on_cluster(x, penalty, client=client, **self._how(), progress=progress)
-        elif isinstance(x, Partitions):
-            raise DataError("partitions are fitted by a cluster: give fit the client of one")
+            rows = x if isinstance(x, Partitions) else scaled_rows(x, row_weights)
+            solution = solve_on_cluster(rows, penalty, client=client, **self._how(), progress=progress)
         else:
-            solution = solve(x, penalty, **self._how(), progress=progress)
+            solution = solve(x, penalty, row_weights=row_weights, **self._how(), progress=progress)
         if self.solver == "auto" and not solution.plan.exact:
             _warn_of_local(solution.plan)
-        self.inverse_, self.plan_, self.residual_ = solution.inverse, solution.plan, solution.residual
-        self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, solution.inverse.diagonal(), float(l2)
+        inverse = solution.inverse
+        if features is not None:
+            inverse = with_new_items(inverse, counts, features, feature_weight, l2, self.dropout)
+        self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
+        self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, inverse.diagonal(), float(l2)
+        self.item_features_, self.feature_weight_ = features, float(feature_weight)
         if isinstance(given, Partitions):
             self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
             self.n_users_ = given.shape[0]
         else:
             self._remember(given)
         return self
+
+    def _rows(
+        self, x: Csr, features: Csr | None = None, feature_weight: float = 1.0
+    ) -> tuple[Csr, NDArray[np.float64] | None]:
+        """Return what is fitted to, a row per feature and then one per user, and the weights of the rows."""
+        if self.user_norm == 0 and features is None:
+            return x, None
+        weights = algebra.user_weights(np.diff(x.indptr), self.user_norm)
+        if features is None:
+            return x, weights
+        whole = as_csr(sp.vstack([features.T, x]), x.dtype)
+        return whole, np.concatenate([np.full(features.shape[1], float(feature_weight)), weights])
+
+    def _of_partitions(self, given: Partitions, client: Any) -> tuple[Any, None, NDArray[Any], NDArray[np.float64]]:
+        if client is None:
+            raise DataError("partitions are fitted by a cluster: give fit the client of one")
+        if self.user_norm != 0:
+            raise DataError(f"user_norm={self.user_norm!r} needs interactions in memory; partitions count users as 1")
+        return given, None, given.item_counts, given.squares
 
     # --- what is read from the inverse -------------------------------------------------------------------------
 
@@ -152,8 +224,19 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_fitted()
         return algebra.free_diagonal(self.penalty_, self.inverse_diagonal_)
 
+    def _dial(self, xi: float | None = None) -> Dial:
+        """The model's ξ, α and γ, or those with another ξ."""
+        return Dial(self.xi if xi is None else xi, self.item_norm, self.propensity)
+
+    def _item_scaling(self) -> NDArray[np.float64]:
+        return algebra.item_scaling(self.item_counts_, self.item_norm)
+
+    def _score_scaling(self) -> NDArray[np.float64]:
+        """n^−α p^−γ : (items,), what scores are multiplied by on the way out."""
+        return algebra.propensity_scaling(self.item_counts_, self.propensity) / self._item_scaling()
+
     def weights(self) -> Dense:
-        """Return the dense B : (items, items), where it fits into memory."""
+        """Return the dense B : (items, items), scaled as in scores, where it fits into memory."""
         self._check_fitted()
         n, itemsize = len(self.items_), self.inverse_.dtype.itemsize
         ensure_memory(
@@ -161,19 +244,26 @@ class LinearAutoencoder(HistoryRecommender):
             f"the dense B of {n:,} items",
             "use recommend, explain or similar_items, which need no B",
         )
-        scale = -self.column_weights().astype(self.inverse_.dtype)
         dense = np.empty((n, n), self.inverse_.dtype)
         for start, stop in self._batches(n):
-            np.multiply(self.inverse_.rows(np.arange(start, stop)), scale, out=dense[start:stop])
-        dense.flat[:: n + 1] += 1
+            dense[start:stop] = self.weight_rows(np.arange(start, stop))
         return dense
+
+    def weight_rows(self, items: NDArray[np.int64]) -> Dense:
+        """Return some rows of B, scaled as in scores : (len(items), items)."""
+        self._check_fitted()
+        rows = self.inverse_.rows(items) * self._scale()
+        if self.item_norm:
+            rows *= self._item_scaling()[items, None].astype(self._dtype)
+        units = sp.csr_array((np.ones(len(items)), items, np.arange(len(items) + 1)), shape=rows.shape)
+        return self._with_history(rows, units)
 
     # --- recommendations ---------------------------------------------------------------------------------------
 
     def recommend_path(
         self,
         histories: Any,
-        xis: Iterable[float],
+        xis: Iterable[float | Dial],
         k: int = 10,
         *,
         exclude_seen: bool = True,
@@ -181,22 +271,75 @@ class LinearAutoencoder(HistoryRecommender):
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
-        """Recommend for several ξ at the price of one projection: an (ids, scores) as of `recommend` for each."""
+        """Recommend for several ξ at the price of one projection: an (ids, scores) as of `recommend` for each.
+
+        A `Dial` stands for ξ together with α and γ; each α costs a projection.
+        """
         self._check_fitted()
-        return self._ranked(histories, k, [self._scale(xi) for xi in xis], exclude_seen, allow, deny, progress)
+        dials = self._dials(xis)
+        order = sorted(range(len(dials)), key=lambda at: dials[at].item_norm)  # the same projections side by side
+        given = self.encode(histories)
+        model = self.for_many(given.matrix.shape[0], dials)
+        views = [model._turned(dials[at]) for at in order]
+        found = model._ranked(given, k, views, exclude_seen, allow, deny, progress)
+        return [found[place] for place in np.argsort(order)]
+
+    def for_many(self, users: int, xis: Iterable[float | Dial] | None = None) -> Self:
+        """Return the model in the form that is quickest for so many histories and these dials.
+
+        In the dual form a history that is not a training user's own, or whose items are scaled, costs a product with
+        the square of users. Many of them cost less when P is made from it first, if there is memory for that.
+        """
+        self._check_fitted()
+        own = self.inverse_.base if isinstance(self.inverse_, NewItems) else self.inverse_
+        norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._dials(xis)}
+        if not isinstance(own, DualInverse) or norms == {0.0}:
+            return self
+        n = own.n_items
+        if users * len(norms) < _UNFOLD * n or 1.1 * own.dtype.itemsize * n * n > available_memory():
+            return self
+        other = self._share(type(self)(**self.get_params()))
+        found = own.unfolded()
+        other.inverse_ = self.inverse_.on(found) if isinstance(self.inverse_, NewItems) else found
+        return other
+
+    def with_dials(
+        self, xi: float | None = None, item_norm: float | None = None, propensity: float | None = None
+    ) -> "LinearAutoencoder":
+        """Return this model with another ξ, α or γ. It shares the fitted inverse: no refit, no copy."""
+        given = {"xi": xi, "item_norm": item_norm, "propensity": propensity}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        return self._turned(self._dial()._replace(**wanted))
+
+    def _turned(self, dial: Dial) -> "LinearAutoencoder":
+        """Return this model with these dials."""
+        raise NotImplementedError
+
+    def _dials(self, xis: Iterable[float | Dial]) -> list[Dial]:
+        """Numbers are values of ξ, with the model's α and γ."""
+        return [algebra.check_dial(each if isinstance(each, Dial) else self._dial(each)) for each in xis]
 
     def _project(self, batch: Csr) -> Dense:
-        """Return x P."""
-        return self.inverse_.project(batch)
+        """Return (x n^α) P."""
+        return self.inverse_.project(scaled_columns(batch, self._item_scaling()) if self.item_norm else batch)
 
-    def _scale(self, xi: float | None = None) -> Vector:
-        """−w: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
-        return -self.column_weights(xi).astype(self._dtype)
+    def _looks_from(self) -> float:
+        return self.item_norm
+
+    def _scale(self) -> Vector:
+        """−w n^−α p^−γ: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
+        weights = self.column_weights()
+        if self.item_norm or self.propensity:
+            weights = weights * self._score_scaling()
+        return -weights.astype(self._dtype)
 
     def _with_history(self, scores: Dense, batch: Csr) -> Dense:
         """Add x itself, in place: x B = x − (x P)·w."""
         rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
-        scores[rows, batch.indices] += batch.data
+        values = batch.data
+        if self.propensity:
+            values = values * algebra.propensity_scaling(self.item_counts_, self.propensity)[batch.indices]
+        scores[rows, batch.indices] += values.astype(scores.dtype)
         return scores
 
     def _users_at_once(self) -> int:
@@ -224,7 +367,10 @@ class LinearAutoencoder(HistoryRecommender):
         return self.items_.take(ids[0]), scores[0]
 
     def explain(self, history: Any, item: Any) -> Explanation:
-        """Return what each item of one history adds to the score of `item`: x_i·B_ij, which sum to the score."""
+        """Return what each item of one history adds to the score of `item`: x_i·B_ij, scaled as in scores.
+
+        They sum to the score.
+        """
         [explanation] = self.explain_all(history, [item])
         return explanation
 
@@ -238,6 +384,8 @@ class LinearAutoencoder(HistoryRecommender):
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
+        if self.item_norm or self.propensity:
+            contributions *= self._item_scaling()[seen] * self._score_scaling()[columns, None]
         names = self.items_.take(seen)
         orders = np.argsort(-contributions, axis=1, kind="stable")
         return [
@@ -298,7 +446,7 @@ class LinearAutoencoder(HistoryRecommender):
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
         self._check_fitted()
-        algebra.check_xi(other.xi)
+        algebra.check_dial(other._dial())
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name.endswith("_")})
         return other
 
@@ -325,6 +473,9 @@ class LinearAutoencoder(HistoryRecommender):
             "plan": asdict(self.plan_),
         }
         arrays = {"penalty": self.penalty_, "inverse_diagonal": self.inverse_diagonal_, **parts}
+        if self.item_features_ is not None:
+            facts |= {"features": self.item_features_.shape[1], "feature_weight": self.feature_weight_}
+            arrays |= csr_parts("features", self.item_features_)
         return State({**state.facts, **facts}, {**state.arrays, **arrays})
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
@@ -333,7 +484,10 @@ class LinearAutoencoder(HistoryRecommender):
         for name, vector in (("penalty", penalty), ("inverse_diagonal", diagonal)):
             if vector.shape != (len(self.items_),) or not (np.isfinite(vector) & (vector > 0)).all():
                 raise ValueError(f"{name} is not a positive number per item")
-        self.inverse_ = FORMS[facts["form"]].from_arrays(arrays, penalty)
+        self.inverse_ = NewItems.around(FORMS[facts["form"]].from_arrays(arrays, penalty), arrays)
+        self.item_features_, self.feature_weight_ = None, float(facts.get("feature_weight", 1.0))
+        if "features" in facts:
+            self.item_features_ = csr_from_parts("features", arrays, (len(penalty), int(facts["features"])))
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
         self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
 
@@ -344,12 +498,6 @@ class LinearAutoencoder(HistoryRecommender):
             "solver": f"{chosen.solver}, residual {self.residual_:.0e}",
             "ξ that matter": "{:.3f} to {:.3f}".format(*self.xi_interval_),
         }
-
-
-def _gram_diagonal(x: Csr) -> NDArray[np.float64]:
-    """Σ_u x_uj² : (items,)."""
-    squares = x.data.astype(np.float64) ** 2
-    return np.bincount(x.indices, weights=squares, minlength=x.shape[1]).astype(np.float64, copy=False)
 
 
 def _plan(record: dict[str, Any]) -> Plan:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.data import Ids, Interactions
 from relae.errors import DataError
-from relae.linalg import Csr, as_csr
+from relae.linalg import Csr, as_csr, scaled_rows
 from relae.ranking import rank
 from relae.recommender import encode
 from relae.solvers import (
@@ -17,6 +17,7 @@ from relae.solvers import (
     DualInverse,
     Inverse,
     LocalInverse,
+    NewItems,
     PrimalInverse,
     Progress,
     Supports,
@@ -41,7 +42,7 @@ def compact(
     model: Model, data: Any, per_item: int, supports: str, progress: Progress | None, rng: np.random.Generator
 ) -> Model:
     """Return the model on supports of `per_item` items, where its closed form is solved again."""
-    x = as_csr(_training(model, data).matrix, model.inverse_.dtype)
+    x = _all_rows(model, _training(model, data).matrix)
     if supports in ("cosine", "count"):
         chosen = by_closeness(x, per_item, supports)
     elif supports == "weights":
@@ -51,12 +52,25 @@ def compact(
     users, items = x.shape
     forecast = plan(users, items, x.nnz, solver="local", dtype=model.inverse_.dtype.name, neighbours=per_item)
     report = None if progress is None else lambda fraction: progress("compact", fraction)
-    inverse, error = solve_local(x, model.penalty_, report, chosen, rng)
+    found, error = solve_local(x, model.penalty_, report, chosen, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
+    inverse: Inverse = model.inverse_.on(found) if isinstance(model.inverse_, NewItems) else found
     other = model._share(type(model)(**model.get_params() | {"solver": "local", "neighbours": per_item}))
     other.inverse_, other.inverse_diagonal_, other.residual_, other.plan_ = inverse, inverse.diagonal(), error, forecast
     return other
+
+
+def _all_rows(model: "LinearAutoencoder", x: Csr) -> Csr:
+    """Return the rows that a model is fitted to, features included, times the roots of their weights."""
+    features = None if model.item_features_ is None else _with_more_items(model.item_features_, x.shape[1])
+    return scaled_rows(*model._rows(as_csr(x, model.inverse_.dtype), features, model.feature_weight_))
+
+
+def _with_more_items(features: Csr, n_items: int) -> Csr:
+    """Return features for further items, of which none are known."""
+    starts = np.pad(features.indptr, (0, n_items - features.shape[0]), mode="edge")
+    return sp.csr_array((features.data, features.indices, starts), shape=(n_items, features.shape[1]))
 
 
 def _by_weights(inverse: Inverse, per_item: int) -> Supports:
@@ -81,8 +95,10 @@ def _by_weights(inverse: Inverse, per_item: int) -> Supports:
 
 def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
     """Return the data that the model was fitted to, on its columns."""
-    if data is None and isinstance(model.inverse_, DualInverse):
-        return Interactions(model.inverse_.x, items=model.items_)
+    own = model.inverse_.base if isinstance(model.inverse_, NewItems) else model.inverse_
+    if data is None and isinstance(own, DualInverse):
+        features = 0 if model.item_features_ is None else model.item_features_.shape[1]
+        return Interactions(own.x[features:], items=model.items_)
     if data is None:
         raise DataError("the model does not hold its training data in this form: give it as data")
     given = data if isinstance(data, Interactions) else Interactions(data, items=model.items_)
@@ -102,10 +118,18 @@ def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
 def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
     """Return the model that a fit to the old and the new users with the same l2 would give."""
     added = model._interactions(new)
+    if isinstance(model.inverse_, NewItems):
+        raise DataError(
+            f"{len(model.inverse_.items):,} items of this model have no users and are known by their features alone, "
+            "which new users would change: fit again to all of the data"
+        )
     names, titles = _grown(model, added)
     u = as_csr(encode(added, names).matrix, model.inverse_.dtype)
+    _, row_weights = model._rows(u)
+    weighted = scaled_rows(u, row_weights)
     more = len(names) - len(model.items_)
-    squares = np.bincount(u.indices, weights=u.data.astype(np.float64) ** 2, minlength=len(names)).astype(np.float64)
+    values = weighted.data.astype(np.float64)
+    squares = np.bincount(u.indices, weights=values**2, minlength=len(names)).astype(np.float64)
     growth = algebra.penalty(squares, 1.0, model.dropout) - 1.0
     if more and model.l2_ == 0:
         raise DataError(
@@ -118,15 +142,17 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         other.inverse_, error = _local_update(model, u, penalty, data, progress, rng)
         other.residual_ = max(model.residual_, error)
     else:
-        rows = _with_growth(u, growth)
+        rows = _with_growth(weighted, growth)
         assert isinstance(model.inverse_, PrimalInverse | DualInverse)
         old = model.inverse_.with_items(before[len(model.items_) :])
         _check_worthwhile(old, rows, model.dropout)
-        other.inverse_ = old.with_rows(rows)
+        other.inverse_ = old.with_rows(u, row_weights) if isinstance(old, DualInverse) else old.with_rows(rows)
         other.residual_ = model.residual_ + _step_error(old, other.inverse_, rows, rng)
         if not other.residual_ <= TOLERANCE:
             raise DataError(f"the update failed its check (error {other.residual_:.1e}): fit again to all of the data")
     other.penalty_, other.inverse_diagonal_ = penalty, other.inverse_.diagonal()
+    if model.item_features_ is not None:
+        other.item_features_ = _with_more_items(model.item_features_, len(names))
     other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
     other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))
     other.plan_ = plan(
@@ -199,7 +225,8 @@ def _local_update(
     """Solve again for the items that share a user with an item of the new users: only their neighbourhoods change."""
     old = _training(model, data).matrix
     n = u.shape[1]
-    whole = as_csr(sp.vstack([sp.csr_array((old.data, old.indices, old.indptr), (old.shape[0], n)), u]), u.dtype)
+    users = sp.vstack([sp.csr_array((old.data, old.indices, old.indptr), (old.shape[0], n)), u])
+    whole = _all_rows(model, as_csr(users, u.dtype))
     touched = np.zeros(n, bool)
     touched[u.indices] = True
     concerned = np.asarray(whole @ touched.astype(whole.dtype)).ravel() > 0  # users

@@ -4,7 +4,7 @@ import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
@@ -70,6 +70,14 @@ class HistoryRecommender(Estimator, ABC):
     def _scale(self) -> Vector | None:
         """A factor per column for what `_project` returns."""
         return None
+
+    def _looks_from(self) -> Any:
+        """Models that share what they have fitted and are equal in this have the same projections."""
+        return None
+
+    def for_many(self, users: int, xis: Iterable[Any] | None = None) -> "HistoryRecommender":
+        """Return the model in the form that is quickest for so many histories, and these dials if it has any."""
+        return self
 
     def _with_history(self, scores: Dense, batch: Csr) -> Dense:
         """Complete the scores for items that are in the history; may work in place."""
@@ -169,36 +177,37 @@ class HistoryRecommender(Estimator, ABC):
         ids, scores : (users, k) each; (k,) for a single history
         """
         self._check_fitted()
-        [result] = self._ranked(histories, k, [self._scale()], exclude_seen, allow, deny, progress)
+        [result] = self._ranked(self.encode(histories), k, [self], exclude_seen, allow, deny, progress)
         return result
 
     def _ranked(
         self,
-        histories: Any,
+        given: Histories,
         k: int,
-        scales: Sequence[Vector | None],
+        views: Sequence["HistoryRecommender"],
         exclude_seen: bool = True,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
-        """Recommend for several scales of one projection."""
+        """Recommend by several models that share what they have fitted; those side by side share projections."""
         k = check_k(k)
-        given = self.encode(histories)
         barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
         users = given.matrix.shape[0]
-        results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in scales]
+        results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in views]
+        scales, places = [view._scale() for view in views], [view._looks_from() for view in views]
         for start, stop in self._batches(users):
             batch = given.matrix[start:stop]
-            projected = self._project(batch)
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
-            for scale, (ids, scores) in zip(scales, results, strict=True):
+            for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
+                if at == 0 or places[at] != places[at - 1]:
+                    projected = view._project(batch)
                 if exclude_seen:
                     best = rank(projected, k, scale=scale, seen=batch, barred=barred, hints=best[0])
                 else:
-                    scaled = projected if scale is None else projected * scale
-                    best = rank(self._with_history(scaled, batch), k, barred=barred, hints=best[0])
+                    scaled = projected.copy() if scale is None else projected * scale
+                    best = rank(view._with_history(scaled, batch), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
                 if len(empty):
                     popular, _ = rank(self.item_counts_[None].astype(np.float64), k, barred=barred)

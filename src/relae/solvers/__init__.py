@@ -12,6 +12,7 @@ from relae.solvers._local import (
     local_solutions,
     solve_local,
 )
+from relae.solvers._new_items import NewItems
 from relae.solvers._plan import (
     NEIGHBOURS,
     SOLVERS,
@@ -35,6 +36,7 @@ __all__ = [
     "Forecast",
     "Inverse",
     "LocalInverse",
+    "NewItems",
     "Plan",
     "PrimalInverse",
     "Progress",

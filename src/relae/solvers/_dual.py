@@ -2,7 +2,8 @@
 
     K = I + X Λ⁻¹ Xᵀ        P = Λ⁻¹ − Λ⁻¹ Xᵀ K⁻¹ X Λ⁻¹
 
-Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ − V K⁻¹ Vᵀ.
+Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ − V K⁻¹ Vᵀ. With weights D of the users, √D X stands in
+the place of X.
 """
 
 from collections.abc import Callable
@@ -25,25 +26,36 @@ from relae.linalg import (
     gram,
     invert_spd,
     quadratic_forms,
+    scaled_rows,
     sparse_dense,
     sparse_sparse,
     transpose,
 )
+from relae.solvers._primal import PrimalInverse
 
 _STRIP = 2048
 
 
 class DualInverse:
-    """P as K⁻¹, the training matrix and the penalty."""
+    """P as K⁻¹, the training matrix, the penalty and, if they differ, the weights of users."""
 
     solver = "dual"
     batch_bytes = 256e6  # large enough for matrix products, small beside any model
 
-    def __init__(self, kernel_inverse: Dense, x: Csr, penalty: NDArray[np.float64], scaled: Csr | None = None) -> None:
+    def __init__(
+        self,
+        kernel_inverse: Dense,
+        x: Csr,
+        penalty: NDArray[np.float64],
+        row_weights: NDArray[np.float64] | None = None,
+        scaled: Csr | None = None,
+    ) -> None:
         self.kernel_inverse = kernel_inverse  # (users, users)
         self.x = x  # (users, items)
         self.penalty = penalty  # (items,)
-        self._scaled = scaled_transpose(x, penalty) if scaled is None else scaled  # V : (items, users)
+        self.row_weights = row_weights  # (users,)
+        # V : (items, users)
+        self._scaled = scaled_transpose(scaled_rows(x, row_weights), penalty) if scaled is None else scaled
         self._training = RowIndex(x)
 
     @property
@@ -68,7 +80,7 @@ class DualInverse:
     def project(self, histories: Csr) -> Dense:
         """Histories @ P : (users, items).
 
-        A history that is a training user's own goes the short way, X P = K⁻¹ Vᵀ; any other one the long way.
+        A history that is a training user's own goes the short way, √D X P = K⁻¹ Vᵀ; any other one the long way.
         """
         known = self._training.find(histories)
         if (known >= 0).all():
@@ -84,16 +96,28 @@ class DualInverse:
     def _project_training(self, users: NDArray[np.int64]) -> Dense:
         in_order = len(users) > 0 and bool((np.diff(users) == 1).all())
         rows = self.kernel_inverse[users[0] : users[-1] + 1] if in_order else self.kernel_inverse[users]
-        return dense_sparse(rows, self._scaled)
+        out = dense_sparse(rows, self._scaled)
+        if self.row_weights is not None:
+            out /= np.sqrt(self.row_weights[users])[:, None].astype(self.dtype)
+        return out
 
     def _project_new(self, histories: Csr) -> Dense:
-        """H Λ⁻¹ − (H V) K⁻¹ Vᵀ."""
-        mixed = sparse_sparse(histories, self._scaled) @ self.kernel_inverse  # (histories, users)
-        out = dense_sparse(mixed, self._scaled)
-        np.negative(out, out=out)
+        out = self._mixed(histories, self._scaled)
         rows = np.repeat(np.arange(histories.shape[0]), np.diff(histories.indptr))
         out[rows, histories.indices] += (histories.data / self.penalty[histories.indices]).astype(self.dtype)
         return out
+
+    def project_onto(self, histories: Csr, columns: NDArray[np.int64]) -> Dense:
+        """Histories @ P[:, columns] : (users, columns), without the others."""
+        out = self._mixed(histories, self._scaled[columns])
+        out += (histories[:, columns] / self.penalty[columns]).astype(self.dtype).toarray()
+        return out
+
+    def _mixed(self, histories: Csr, scaled: Csr) -> Dense:
+        """Return −(H V) K⁻¹ Vᵀ for some rows of the last V: H P is H Λ⁻¹ more."""
+        mixed = sparse_sparse(as_csr(histories, self.dtype), self._scaled) @ self.kernel_inverse  # (histories, users)
+        out = dense_sparse(mixed, scaled)
+        return np.negative(out, out=out)
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
         """P[items] : (len(items), items)."""
@@ -113,8 +137,9 @@ class DualInverse:
         return np.negative(out, out=out)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """K⁻¹ and X."""
-        return {"kernel_inverse": self.kernel_inverse, **csr_parts("x", self.x)}
+        """K⁻¹, X and D."""
+        weights = {} if self.row_weights is None else {"row_weights": self.row_weights}
+        return {"kernel_inverse": self.kernel_inverse, **weights, **csr_parts("x", self.x)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
@@ -122,18 +147,26 @@ class DualInverse:
         square = arrays["kernel_inverse"]
         if square.ndim != 2 or square.shape[0] != square.shape[1] or square.dtype.kind != "f":
             raise ValueError(f"the inverse of the kernel has the shape {square.shape} of {square.dtype}")
-        return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty)
+        weights = np.array(arrays["row_weights"]) if "row_weights" in arrays else None
+        known = np.ones(len(square)) if weights is None else weights
+        if known.shape != (len(square),) or not (np.isfinite(known) & (known > 0)).all():
+            raise ValueError("row_weights is not a positive number per user")
+        return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty, weights)
 
-    def with_rows(self, rows: Csr) -> "DualInverse":
+    def with_rows(self, rows: Csr, row_weights: NDArray[np.float64] | None = None) -> "DualInverse":
         """P with new users U, in new arrays: K grows by a border, and so does its inverse.
 
         With C = XΛ⁻¹Uᵀ, T = K⁻¹C and S = I + UΛ⁻¹Uᵀ − CᵀT, the new corner is S⁻¹, the border −TS⁻¹, and TS⁻¹Tᵀ is
-        added to K⁻¹.
+        added to K⁻¹. New users weigh 1 if nothing is said.
         """
         m, more = len(self.kernel_inverse), rows.shape[0]
-        border = sparse_sparse(self.x, scaled_transpose(rows, self.penalty))  # C : (users, new)
+        if self.row_weights is not None and row_weights is None:
+            row_weights = np.ones(more)
+        weighted = scaled_rows(rows, row_weights)
+        new = scaled_transpose(weighted, self.penalty)
+        border = sparse_sparse(scaled_rows(self.x, self.row_weights), new)  # C : (users, new)
         t = self.kernel_inverse @ border
-        corner = sparse_sparse(rows, scaled_transpose(rows, self.penalty)).astype(np.float64)
+        corner = sparse_sparse(weighted, new).astype(np.float64)
         corner -= border.T.astype(np.float64) @ t
         corner.flat[:: more + 1] += 1.0
         factor = np.linalg.cholesky((corner + corner.T) / 2)
@@ -147,17 +180,31 @@ class DualInverse:
         out[m:, :m] = -(inverse_factor.T @ w)
         out[:m, m:] = out[m:, :m].T
         out[m:, m:] = inverse_factor.T @ inverse_factor
-        return DualInverse(out, as_csr(sp.vstack([self.x, rows]), self.dtype), self.penalty)
+        whole = as_csr(sp.vstack([self.x, rows]), self.dtype)
+        if row_weights is None:
+            return DualInverse(out, whole, self.penalty)
+        before = np.ones(m) if self.row_weights is None else self.row_weights
+        return DualInverse(out, whole, self.penalty, np.concatenate([before, row_weights]))
 
     def with_items(self, penalty: NDArray[np.float64]) -> "DualInverse":
         """P for further items that nobody has yet."""
         if len(penalty) == 0:
             return self
         whole = np.concatenate([self.penalty, penalty])
-        shape = (self.x.shape[0], len(whole))
-        return DualInverse(
-            self.kernel_inverse, sp.csr_array((self.x.data, self.x.indices, self.x.indptr), shape), whole
-        )
+        x = sp.csr_array((self.x.data, self.x.indices, self.x.indptr), (self.x.shape[0], len(whole)))
+        return DualInverse(self.kernel_inverse, x, whole, self.row_weights)
+
+    def unfolded(self) -> PrimalInverse:
+        """P as a dense array, where a history costs a row of it per item and no square of users.
+
+        P = Λ⁻¹ − V K⁻¹ Vᵀ is symmetric, and made by strips of items.
+        """
+        n = self.n_items
+        square = np.empty((n, n), self.dtype)
+        for start in range(0, n, _STRIP):
+            strip = np.arange(start, min(start + _STRIP, n))
+            square[strip[0] : strip[-1] + 1] = self.rows(strip)
+        return PrimalInverse(square)
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns)."""
@@ -172,11 +219,17 @@ def scaled_transpose(x: Csr, penalty: NDArray[np.float64]) -> Csr:
     return scaled
 
 
-def solve_dual(x: Csr, penalty: NDArray[np.float64], progress: Callable[[float], None] | None) -> DualInverse:
+def solve_dual(
+    x: Csr,
+    penalty: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
+    progress: Callable[[float], None] | None,
+) -> DualInverse:
     """K⁻¹ = (I + X Λ⁻¹ Xᵀ)⁻¹, built and inverted in one square array."""
     m = x.shape[0]
-    scaled = scaled_transpose(x, penalty)
+    weighted = scaled_rows(x, row_weights)
+    scaled = scaled_transpose(weighted, penalty)
     square = np.empty((m, m), x.dtype)
-    gram(x, scaled, square)
+    gram(weighted, scaled, square)
     square.flat[:: m + 1] += 1
-    return DualInverse(invert_spd(square, progress), x, penalty, scaled)
+    return DualInverse(invert_spd(square, progress), x, penalty, row_weights, scaled)

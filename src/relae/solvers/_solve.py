@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.errors import PlanError, PrecisionError
-from relae.linalg import Csr, as_csr
+from relae.linalg import Csr, as_csr, scaled_rows
 from relae.solvers._dual import DualInverse, solve_dual
 from relae.solvers._inverse import Inverse
 from relae.solvers._local import LocalInverse, busiest_first, by_closeness, solve_local
@@ -38,6 +38,7 @@ def solve(
     x: Csr,
     penalty: NDArray[np.float64],
     *,
+    row_weights: NDArray[np.float64] | None = None,
     solver: str = "auto",
     dtype: str = "float32",
     neighbours: int = NEIGHBOURS,
@@ -45,7 +46,7 @@ def solve(
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
 ) -> Solution:
-    """P = (XᵀX + Λ)⁻¹ by the solver that the plan chooses, checked.
+    """P = (XᵀDX + Λ)⁻¹ by the solver that the plan chooses, checked.
 
     A float32 result that fails its check is thrown away and made again in float64.
 
@@ -53,6 +54,7 @@ def solve(
     ----------
     x : (users, items) CSR
     penalty : (items,), positive
+    row_weights : (users,), positive; D, which is 1 if not given
     neighbours, nearest_by : of the local solver
     rng : of the probes of the check; the same ones each time if not given
     """
@@ -76,7 +78,7 @@ def solve(
         with np.errstate(all="ignore"):  # what overflows is found by the check
             try:
                 report = None if progress is None else partial(progress, stage)
-                inverse, error_found = _invert(x, penalty, chosen, report, nearest_by, rng)
+                inverse, error_found = _invert(x, penalty, row_weights, chosen, report, nearest_by, rng)
             except np.linalg.LinAlgError:
                 failures.append(f"the {chosen.solver} matrix is not positive definite in {precision}")
                 continue
@@ -104,29 +106,42 @@ def failed_check(failures: list[str]) -> str:
 def _invert(
     x: Csr,
     penalty: NDArray[np.float64],
+    row_weights: NDArray[np.float64] | None,
     chosen: Plan,
     progress: Callable[[float], None] | None,
     nearest_by: str,
     rng: np.random.Generator,
 ) -> tuple[Inverse, float]:
     """Return P and its error."""
-    method: Callable[..., Inverse] = solve_primal if chosen.solver == "primal" else solve_dual
     own = as_csr(x, np.dtype(chosen.dtype))
+    inverse: Inverse
     try:
-        if chosen.solver == "local":
-            own = busiest_first(own)
+        if chosen.solver == "dual":
+            inverse = solve_dual(own, penalty, row_weights, progress)
+        elif chosen.solver == "primal":
+            inverse = solve_primal(scaled_rows(own, row_weights), penalty, progress)
+        else:
+            own = busiest_first(scaled_rows(own, row_weights))
             return solve_local(own, penalty, progress, by_closeness(own, chosen.chosen.square, nearest_by), rng)
-        inverse = method(own, penalty, progress)
-        return inverse, residual(inverse, x, penalty, rng)
+        return inverse, residual(inverse, x, penalty, rng, row_weights)
     except MemoryError as error:
         needed = gigabytes(chosen.chosen.added_bytes)
         raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error
 
 
-def residual(inverse: Inverse, x: Csr, penalty: NDArray[np.float64], rng: np.random.Generator) -> float:
+def residual(
+    inverse: Inverse,
+    x: Csr,
+    penalty: NDArray[np.float64],
+    rng: np.random.Generator,
+    row_weights: NDArray[np.float64] | None = None,
+) -> float:
     """The largest ‖(G + Λ) P v − v‖ / ‖v‖ over a few random v, with G + Λ applied in float64 through the sparse X."""
     vectors = rng.standard_normal((inverse.n_items, _PROBES)).astype(inverse.dtype)
     projected = inverse.apply(vectors).astype(np.float64)
-    back = x.T @ (x @ projected) + penalty[:, None] * projected
+    by_row = x @ projected
+    if row_weights is not None:
+        by_row *= row_weights[:, None]
+    back = x.T @ by_row + penalty[:, None] * projected
     errors = np.linalg.norm(back - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
     return float(errors.max()) if np.isfinite(errors).all() else np.inf

@@ -10,9 +10,9 @@ from relae.errors import DataError
 from relae.recommender import HistoryRecommender
 
 _ROOMS = {
-    "relae.models": ("RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE"),
+    "relae.models": ("DAN", "RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE", "DEQL"),
     "relae.baselines": (
-        *("Popularity", "ItemKNN", "IALS", "GFCF"),
+        *("Random", "Popularity", "ItemKNN", "ContentKNN", "IALS", "GFCF"),
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),
     ),
 }

@@ -9,12 +9,13 @@ import numpy as np
 
 from relae.evaluation import Grid
 from relae.evaluation.grid import Tabular
-from relae.models import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
+from relae.models import DAN, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
 
 if TYPE_CHECKING:
     import polars as pl
 
-# A model owns the points where its constants hold; those with a free parameter own its ends as well.
+# A model owns the points where its constants hold; those with a free parameter own its ends as well. Only DAN's users
+# and items may be normalized.
 FAMILY: dict[str, tuple[type[LinearAutoencoder], float | None, float | None]] = {  # dropout and ξ, None if free
     "LAE": (LAE, 0.0, 1.0),
     "EASE": (EASE, 0.0, 0.0),
@@ -22,6 +23,7 @@ FAMILY: dict[str, tuple[type[LinearAutoencoder], float | None, float | None]] = 
     "DLAE": (DLAE, None, 1.0),
     "EDLAE": (EDLAE, None, 0.0),
     "RDLAE": (RDLAE, None, None),
+    "DAN": (DAN, None, None),
 }
 
 
@@ -33,6 +35,8 @@ class Point:
     dropout: float
     xi: float
     metrics: Mapping[str, float]
+    user_norm: float = 0.0
+    item_norm: float = 0.0
 
     def __getitem__(self, name: str) -> float:
         """A metric, such as `point["ndcg@100"]`; −inf where it is not a number, so that it is never the best."""
@@ -42,21 +46,32 @@ class Point:
     def is_a(self, model: str) -> bool:
         """Whether this is a configuration of a model of the family."""
         _, dropout, xi = FAMILY[model]
-        return dropout in (None, self.dropout) and xi in (None, self.xi)
+        return dropout in (None, self.dropout) and xi in (None, self.xi) and (model == "DAN" or not self.normalized)
+
+    @property
+    def normalized(self) -> bool:
+        """Whether users or items are normalized."""
+        return self.user_norm != 0 or self.item_norm != 0
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """What was searched: l2, dropout and ξ, and the norms where there are any."""
+        norms = {"user_norm": self.user_norm, "item_norm": self.item_norm} if self.normalized else {}
+        return {"l2": self.l2, "dropout": self.dropout, "xi": self.xi, **norms}
 
     def model(self, name: str | None = None) -> LinearAutoencoder:
         """Return the model of this configuration, not fitted: of a name, or the most special one that it is."""
         name = next(name for name in FAMILY if self.is_a(name)) if name is None else name
         if not self.is_a(name):
-            raise ValueError(f"dropout={self.dropout:g}, xi={self.xi:g} is no {name}")
+            raise ValueError(f"{', '.join(f'{key}={value:g}' for key, value in self.parameters.items())} is no {name}")
         kind = FAMILY[name][0]
-        given = {"l2": self.l2, "dropout": self.dropout, "xi": self.xi}
+        given = self.parameters | {"user_norm": self.user_norm, "item_norm": self.item_norm}
         return kind(**{key: given[key] for key in kind().get_params() if key in given})
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One inverse: its l2 and dropout, the points of all its ξ, and what it took."""
+    """One inverse: its l2, dropout and user norm, the points of all its dials, and what it took."""
 
     l2: float
     dropout: float
@@ -66,18 +81,22 @@ class Trial:
     solver: str
     fit_seconds: float
     evaluate_seconds: float
+    user_norm: float = 0.0
 
     def to_json(self) -> str:
         """Return the trial as one line."""
         record = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "points"}
-        return json.dumps(record | {"points": [{"xi": point.xi, **point.metrics} for point in self.points]})
+        points = [{"xi": point.xi, "item_norm": point.item_norm, **point.metrics} for point in self.points]
+        return json.dumps(record | {"points": points})
 
     @classmethod
     def from_json(cls, line: str) -> "Trial":
         """Return the trial of such a line."""
         record = json.loads(line)
+        norm = record.get("user_norm", 0.0)
         points = tuple(
-            Point(record["l2"], record["dropout"], point.pop("xi"), point) for point in map(dict, record.pop("points"))
+            Point(record["l2"], record["dropout"], point.pop("xi"), point, norm, point.pop("item_norm", 0.0))
+            for point in map(dict, record.pop("points"))
         )
         return cls(points=points, xi_interval=tuple(record.pop("xi_interval")), **record)
 
@@ -124,7 +143,12 @@ class Tuning(Tabular):
         """All configurations."""
         return [point for trial in self.trials for point in trial.points]
 
-    def best(self, model: str = "RDLAE") -> Point:
+    @property
+    def normalizing(self) -> bool:
+        """Whether the search has tried norms of users or items."""
+        return any(point.normalized for point in self.points)
+
+    def best(self, model: str = "DAN") -> Point:
         """Return the best configuration of a model that the constraint allows; of all, if no model is named."""
         if model not in FAMILY:
             raise ValueError(f"there is no model {model!r}: the models are {', '.join(FAMILY)}")
@@ -142,7 +166,8 @@ class Tuning(Tabular):
     @property
     def bests(self) -> dict[str, Point]:
         """The best configuration of each model that has any."""
-        return {name: self.best(name) for name in FAMILY if any(point.is_a(name) for point in self.points)}
+        names = [name for name in FAMILY if name != "DAN" or self.normalizing]
+        return {name: self.best(name) for name in names if any(point.is_a(name) for point in self.points)}
 
     def pareto(self, accuracy: str | None = None, tail: str | None = None) -> list[Point]:
         """Return the points that no other beats in both metrics, from most accurate to most tail.
@@ -168,7 +193,11 @@ class Tuning(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary per configuration."""
-        return [{"l2": point.l2, "dropout": point.dropout, "xi": point.xi, **point.metrics} for point in self.points]
+        norms = ("user_norm", "item_norm") if self.normalizing else ()
+        return [
+            {name: getattr(point, name) for name in ("l2", "dropout", "xi", *norms)} | dict(point.metrics)
+            for point in self.points
+        ]
 
     def to_polars(self) -> "pl.DataFrame":
         """Return a polars frame with a row per configuration."""
@@ -180,10 +209,12 @@ class Tuning(Tabular):
         """Return a table with a row per model: its best configuration and what it scores."""
         bests = self.bests
         shown = self._shown()
+        signs = {"l2": "l2", "dropout": "dropout", "xi": "ξ"}
+        signs |= {"user_norm": "β", "item_norm": "α"} if self.normalizing else {}
         rows = [
             [
                 name,
-                *(f"{value:.4g}" for value in (point.l2, point.dropout, point.xi)),
+                *(f"{getattr(point, each):.4g}" for each in signs),
                 *(f"{point.metrics[m]:.4f}" for m in shown),
             ]
             for name, point in bests.items()
@@ -191,13 +222,13 @@ class Tuning(Tabular):
         strong = set()
         for c, metric in enumerate(shown):
             values = [round(point[metric], 4) for point in bests.values()]
-            strong |= {(r, c + 4) for r, value in enumerate(values) if value == max(values)}
+            strong |= {(r, c + 1 + len(signs)) for r, value in enumerate(values) if value == max(values)}
         notes = [f"{len(self.trials)} inversions, {len(self.points):,} configurations, judged by validation users"]
         if self.constraint is not None:
             notes.append(f"with at most {self.constraint.loss:.1%} of the best {self.constraint.metric} lost")
         return Grid(
             f"Best {self.objective} of each model",
-            ["model", "l2", "dropout", "ξ", *shown],
+            ["model", *signs.values(), *shown],
             rows,
             notes,
             frozenset(strong),

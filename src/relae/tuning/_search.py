@@ -1,16 +1,18 @@
-"""Which (l2, dropout) to try next, from what was seen so far: the same trials always lead to the same next one."""
+"""Which (l2, dropout, user norm) to try next: the same trials always lead to the same next one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr
 
+from relae.algebra import Dial
 from relae.tuning._process import Array, finite, improvement, predict
 from relae.tuning._result import FAMILY, Constraint, Trial
 
-Setting = tuple[float, float]  # l2, dropout
+Setting = tuple[float, float, float]  # l2, dropout, user norm
 
 
 class Search(Protocol):
@@ -21,46 +23,52 @@ class Search(Protocol):
         """How many trials it will make."""
         ...
 
-    def xis(self, free_diagonal: Array) -> list[float]:
-        """Return the ξ to evaluate, given the diagonal of the unconstrained solution : (items,)."""
+    def dials(self, free_diagonal: Array) -> list[Dial]:
+        """Return the dials to evaluate, given the diagonal of the unconstrained solution : (items,)."""
         ...
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
-        """Return the next l2 and dropout; None when it is done."""
+        """Return the next l2, dropout and user norm; None when it is done."""
         ...
 
 
 @dataclass(frozen=True)
 class GridSearch:
-    """All pairs of some l2 and dropouts, each with the same ξ: the paper's search."""
+    """All combinations of some l2 and dropouts, each with the same ξ: the paper's search; and of norms, beyond it."""
 
     l2s: Sequence[float]
     dropouts: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(10))
     xi_values: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(11))
 
+    user_norms: Sequence[float] = (0.0,)
+    item_norms: Sequence[float] = (0.0,)
+
     @property
     def size(self) -> int:
-        """Return the number of pairs."""
-        return len(self.l2s) * len(self.dropouts)
+        """Return the number of inversions."""
+        return len(self.l2s) * len(self.dropouts) * len(self.user_norms)
 
-    def xis(self, free_diagonal: Array) -> list[float]:
-        """Return the same ξ for every pair."""
-        return list(self.xi_values)
+    def dials(self, free_diagonal: Array) -> list[Dial]:
+        """Return the same dials for every inversion."""
+        return [Dial(xi, norm) for norm in self.item_norms for xi in self.xi_values]
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
-        """Return the first pair that has not been tried."""
-        done = {(trial.l2, trial.dropout) for trial in trials}
-        pairs = ((float(l2), float(dropout)) for dropout in self.dropouts for l2 in self.l2s)
-        return next((pair for pair in pairs if pair not in done), None)
+        """Return the first combination that has not been tried."""
+        done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
+        all_of_them = product(self.user_norms, self.dropouts, self.l2s)
+        settings = ((float(l2), float(dropout), float(norm)) for norm, dropout, l2 in all_of_them)
+        return next((setting for setting in settings if setting not in done), None)
 
 
 # --- auto --------------------------------------------------------------------------------------------------------
 
 # Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
-_START: tuple[Setting, ...] = ((0.0, 0.0), (0.0, 0.5), (2.5, 0.2), (-2.5, 0.4), (4.0, 0.0))
+_START = ((0.0, 0.0, 0.0), (0.0, 0.5, 0.0), (2.5, 0.2, 0.0), (-2.5, 0.4, 0.0), (4.0, 0.0, 0.0))
+_START_WITH_NORMS = ((0.0, 0.5, 0.0), (0.0, 0.5, 0.5), (-1.5, 0.7, 0.3), (2.5, 0.2, 0.5), (0.0, 0.7, 0.8))
 _OCTAVES = np.arange(-7.0, 9.01, 0.25)
 _DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2)
 _LENGTHS = [(octaves, share) for octaves in (1.5, 2.5, 4.0, 6.0) for share in (0.2, 0.35, 0.6, 1.0)]
+_NORM_LENGTHS = (0.4, 0.8, 1.6)
 _WEIGHT = 0.25  # of models other than the best of all
 
 
@@ -82,12 +90,18 @@ class Auto:
         What to maximize.
     constraint : Constraint, optional
         What to keep.
+    user_norms : mapping of float to float
+        User norms to choose from, and what each multiplies the scale by. With more than one, DAN alone is searched for.
+    item_norms : sequence of float
+        Item norms of every inversion.
     """
 
     scale: float
     objective: str
     budget: int = 16
     constraint: Constraint | None = None
+    user_norms: Mapping[float, float] = field(default_factory=lambda: {0.0: 1.0})
+    item_norms: Sequence[float] = (0.0,)
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, bool) or not isinstance(self.budget, (int, np.integer)) or self.budget < 1:
@@ -98,45 +112,63 @@ class Auto:
         """Return the budget."""
         return self.budget
 
-    def xis(self, free_diagonal: Array) -> list[float]:
-        """Return 0, 1, and values between which the same share of constraints is removed each time."""
+    @property
+    def _normalizing(self) -> bool:
+        return len(self.user_norms) > 1
+
+    def dials(self, free_diagonal: Array) -> list[Dial]:
+        """Return, for each item norm, ξ of 0, 1, and some with the same share of constraints removed between them."""
         inner = np.concatenate(
             [
-                np.quantile(free_diagonal, np.linspace(0.05, 0.95, 10)),
-                np.linspace(free_diagonal.min(), free_diagonal.max(), 7)[1:-1],
+                np.quantile(free_diagonal, np.linspace(0.05, 0.95, 5 if self._normalizing else 10)),
+                np.linspace(free_diagonal.min(), free_diagonal.max(), 4 if self._normalizing else 7)[1:-1],
             ]
         )
-        return sorted({0.0, 1.0, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
+        xis = sorted({0.0, 1.0, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
+        return [Dial(xi, norm) for norm in self.item_norms for xi in xis]
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
-        """Return the next pair to try."""
+        """Return the next setting to try."""
         if len(trials) >= self.budget:
             return None
-        done = {(trial.l2, trial.dropout) for trial in trials}
-        start = [self._setting(*place) for place in _START]
+        done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
+        start = [self._setting(*place) for place in (_START_WITH_NORMS if self._normalizing else _START)]
         for setting in start:
-            if setting not in done and len(trials) < min(len(_START), max(2, self.budget - 2)):
+            if setting not in done and len(trials) < min(len(start), max(2, self.budget - 2)):
                 return setting
         places = self._candidates(trials)
         free = [at for at, place in enumerate(places) if self._setting(*place) not in done]
         values = self._promise(trials, places[free])
         return self._setting(*places[free][int(np.argmax(values))])
 
-    def _setting(self, octaves: float, dropout: float) -> Setting:
-        """Return l2 with three digits, and dropout."""
-        return float(f"{self.scale * 2.0 ** float(octaves):.3g}"), round(float(dropout), 4)
+    def _setting(self, octaves: float, dropout: float, norm: float) -> Setting:
+        """Return l2 with three digits, dropout, and the nearest user norm there is."""
+        nearest = min(self.user_norms, key=lambda each: abs(each - norm))
+        scale = self.scale * self.user_norms[nearest]
+        return float(f"{scale * 2.0 ** float(octaves):.3g}"), round(float(dropout), 4), nearest
+
+    def _place(self, trial: Trial) -> tuple[float, float, float]:
+        """Return the octaves, dropout and user norm of a trial."""
+        scale = self.scale * self.user_norms.get(trial.user_norm, 1.0)
+        return float(np.log2(trial.l2 / scale)), trial.dropout, trial.user_norm
 
     def _candidates(self, trials: Sequence[Trial]) -> Array:
-        """Return octaves and dropouts to choose from : (candidates, 2), with room around the best so far."""
-        best = max(trials, key=lambda trial: _best(trial, self.objective, None))
-        octave = np.log2(best.l2 / self.scale)
+        """Return octaves, dropouts and norms to choose from : (candidates, 3), with room around the best so far."""
+        octave, *_ = self._place(max(trials, key=lambda trial: _best(trial, self.objective, None)))
         low, high = min(-4.5, octave - 2.5), max(5.0, octave + 2.5)
         octaves = [a for a in _OCTAVES if low <= a <= high]
-        return np.array([(a, b) for a in octaves for b in _DROPOUTS])
+        return np.array(list(product(octaves, _DROPOUTS, self.user_norms)))
+
+    def _predict(
+        self, seen: Array, surfaces: Mapping[str, Array], places: Array
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        if not self._normalizing:
+            return predict(seen[:, :2], surfaces, places[:, :2], _LENGTHS)
+        return predict(seen, surfaces, places, [(*pair, norm) for pair in _LENGTHS for norm in _NORM_LENGTHS])
 
     def _promise(self, trials: Sequence[Trial], places: Array) -> Array:
         """Return what a trial at each place promises : (places,)."""
-        seen = np.array([(np.log2(trial.l2 / self.scale), trial.dropout) for trial in trials])
+        seen = np.array([self._place(trial) for trial in trials])
         if self.constraint is None:
             return self._gain(trials, seen, places, self.objective)
         if 2 * len(trials) < self.budget:  # what there is to keep comes first
@@ -148,16 +180,19 @@ class Auto:
         surfaces = {
             surface: np.array([_best(trial, name, xi) for trial in trials])
             for surface, xi in (("best", None), ("zero", 0.0), ("one", 1.0))
+            if surface == "best" or not self._normalizing
         }
-        means, spread = predict(seen, surfaces, places, _LENGTHS)
+        means, spread = self._predict(seen, surfaces, places)
         if self.budget - len(trials) <= max(1, self.budget // 5):
             return means["best"]
         total = improvement(means["best"], spread["best"], surfaces["best"].max())
+        if self._normalizing:
+            return total
         plain = places[:, 1] == 0
         for model, (_, dropout, xi) in FAMILY.items():
             surface = {None: "best", 0.0: "zero", 1.0: "one"}[xi]
             own = seen[:, 1] == 0 if dropout == 0.0 else np.ones(len(seen), bool)
-            if model != "RDLAE" and own.any():
+            if model not in ("RDLAE", "DAN") and own.any():
                 gain = improvement(means[surface], spread[surface], surfaces[surface][own].max())
                 total = total + _WEIGHT * np.where(plain | (dropout is None), gain, 0.0)
         return total
@@ -175,7 +210,7 @@ class Auto:
             "objective": finite(np.array(objective)),
             "kept": np.array([_best(trial, kept.metric, None) for trial in trials]),
         }
-        means, spread = predict(seen, surfaces, places, _LENGTHS)
+        means, spread = self._predict(seen, surfaces, places)
         z = (means["kept"] - (1 - kept.loss) * most) / np.maximum(spread["kept"], 1e-15)
         return np.asarray(
             improvement(means["objective"], spread["objective"], surfaces["objective"][allowed].max()) * ndtr(z)

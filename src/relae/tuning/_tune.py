@@ -1,19 +1,24 @@
 """The loop: fit, project the validation users once, rank for every ξ, write it down, forget the inverse."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from relae import algebra
 from relae.errors import DataError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.evaluation.progress import of_all
-from relae.models import RDLAE, suggested_l2
+from relae.models import DAN, suggested_l2
 from relae.solvers import Progress
 from relae.tuning._journal import Journal
 from relae.tuning._result import Constraint, Point, Trial, Tuning
 from relae.tuning._search import Auto, GridSearch, Search
+
+_USER_NORMS = tuple(round(0.1 * step, 1) for step in range(11))
+_ITEM_NORMS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 
 
 def tune(
@@ -27,12 +32,13 @@ def tune(
     solver: str = "auto",
     dtype: str = "float32",
     neighbours: int | None = None,
+    norms: bool = False,
     journal: Journal | None = None,
     time_budget: float | None = None,
     progress: Progress | None = None,
     on_trial: Callable[[Trial, "Tuning"], None] | None = None,
 ) -> Tuning:
-    """Search l2, dropout and ξ on the users of a split; one run tunes all six models.
+    """Search l2, dropout and ξ on the users of a split; one run tunes all six models, or with `norms` DAN.
 
     Memory stays that of one fit: an inverse is dropped before the next one is made.
 
@@ -53,6 +59,8 @@ def tune(
         What else to evaluate at every point, at the same cut-off.
     solver, dtype, neighbours
         As of the models.
+    norms
+        Search DAN: also norms of users, which cost inversions, and of items, which do not.
     journal
         Where trials are written as they finish, and read from: a search that was stopped goes on.
     time_budget
@@ -65,7 +73,7 @@ def tune(
     wanted = [objective, *([constraint.metric] if constraint else [])]
     names, ks = asked(wanted, metrics, split.train.n_items)
     how = {"solver": solver, "dtype": dtype} | ({} if neighbours is None else {"neighbours": neighbours})
-    plan = _planned(search, split, objective, budget, constraint)
+    plan = _planned(search, split, objective, budget, constraint, norms)
     trials = [] if journal is None else journal.of(Trial)
     result = Tuning(objective, constraint, trials)
     while (setting := plan.next(trials)) is not None:
@@ -85,20 +93,25 @@ def tune(
 
 def _trial(
     split: Split,
-    setting: tuple[float, float],
+    setting: tuple[float, float, float],
     plan: Search,
     names: Sequence[str],
     ks: Sequence[int],
     how: Mapping[str, Any],
     progress: Progress | None,
 ) -> Trial:
-    """Fit once, and evaluate every ξ."""
-    l2, dropout = setting
+    """Fit once, and evaluate every dial."""
+    l2, dropout, norm = setting
     started = perf_counter()
-    model = RDLAE(l2, dropout, **how).fit(split.train, progress=progress)
+    model = DAN(l2, dropout, user_norm=norm, **how).fit(split.train, progress=progress)
     fitted = perf_counter()
-    found = evaluate(model, split, names, ks, xis=plan.xis(model.free_diagonal_), progress=progress)
-    points = tuple(Point(l2, dropout, float(result.xi or 0.0), rounded(result.means)) for result in found)
+    dials = plan.dials(model.free_diagonal_)
+    model = model.for_many(len(split.users), dials)  # the other form goes before the lists come
+    found = evaluate(model, split, names, ks, xis=dials, progress=progress)
+    points = tuple(
+        Point(l2, dropout, dial.xi, rounded(result.means), norm, dial.item_norm)
+        for dial, result in zip(dials, found, strict=True)
+    )
     return Trial(
         l2,
         dropout,
@@ -108,6 +121,7 @@ def _trial(
         model.plan_.solver,
         round(fitted - started, 3),
         round(perf_counter() - fitted, 3),
+        norm,
     )
 
 
@@ -129,12 +143,23 @@ def asked(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> tuple[
     return list(dict.fromkeys([*(name.partition("@")[0] for name in wanted), *metrics])), sorted(ks)
 
 
-def _planned(search: str | Search, split: Split, objective: str, budget: int, constraint: Constraint | None) -> Search:
+def _planned(
+    search: str | Search, split: Split, objective: str, budget: int, constraint: Constraint | None, norms: bool
+) -> Search:
     if not isinstance(search, str):
         return search
     scale = suggested_l2(split.train.matrix)
     if search == "auto":
-        return Auto(scale, objective, budget, constraint)
+        if not norms:
+            return Auto(scale, objective, budget, constraint)
+        return Auto(scale, objective, budget, constraint, _shrinking(split), _ITEM_NORMS)
     if search == "grid":
-        return GridSearch([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
+        grid = GridSearch([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
+        return replace(grid, user_norms=_USER_NORMS, item_norms=_ITEM_NORMS) if norms else grid
     raise ValueError(f"search must be 'auto', 'grid' or a search of your own, got {search!r}")
+
+
+def _shrinking(split: Split) -> dict[float, float]:
+    """How much smaller the Gram, and so the l2 that suits it, is with each user norm."""
+    sizes = np.diff(split.train.matrix.indptr)
+    return {norm: float(np.average(algebra.user_weights(sizes, norm), weights=sizes)) for norm in _USER_NORMS}

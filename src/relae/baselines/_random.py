@@ -1,0 +1,49 @@
+"""A list by chance: what a model has to beat where popularity has nothing to go by."""
+
+import hashlib
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from relae.baselines._trained import check_whole
+from relae.data import Interactions
+from relae.linalg import Csr, Dense
+from relae.recommender import HistoryRecommender
+from relae.solvers import Progress
+
+
+class Random(HistoryRecommender):
+    """Recommend items by chance, without those that a user has.
+
+    The scores of a history are drawn between 0 and 1 from a generator of their own, whose seed is `seed` and the
+    columns of the history: users with other items get other lists, a history gets the same one every time.
+
+    Parameters
+    ----------
+    seed : int
+        Another one gives everybody another list.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+        """Take note of the items."""
+        check_whole("seed", self.seed, 0)
+        self._remember(self._interactions(data))
+        return self
+
+    def _project(self, batch: Csr) -> Dense:
+        scores = np.empty(batch.shape, self._dtype)
+        for row, (start, stop) in zip(scores, pairwise(batch.indptr), strict=True):
+            history = hashlib.blake2b(batch.indices[start:stop].astype(np.int64).tobytes(), digest_size=8)
+            np.random.default_rng([self.seed, int.from_bytes(history.digest(), "little")]).random(out=row)
+        return scores
+
+    def _users_at_once(self) -> int:
+        return int(24e6 / (self._dtype.itemsize * len(self.items_)))
+
+    @property
+    def _dtype(self) -> np.dtype[np.floating]:
+        return np.dtype(np.float64)  # 2²⁴ values of float32 would tie in a large catalog

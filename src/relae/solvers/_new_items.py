@@ -1,0 +1,103 @@
+"""P whose columns for some items come from another inverse: for items that no user could have had yet.
+
+The problem splits by column. For an item without users, the rows of X say that everybody has refused it, which is not
+so: it was not there. Its column is fitted to the features alone, P̂_j = column j of (ω F Fᵀ + Λ)⁻¹, and what follows
+from it is as for any other: w_j = max(Λ_j, (1 − ξ) / P̂_jj), B_j = e_j − P̂_j w_j.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.linalg import Arrays, Csr, Dense
+from relae.solvers._dual import DualInverse
+from relae.solvers._inverse import Inverse
+
+_PREFIX = "new_"
+
+
+class NewItems:
+    """An inverse of any form, with columns of another one for new items."""
+
+    def __init__(self, base: Inverse, other: DualInverse, items: NDArray[np.int64]) -> None:
+        self.base, self.other = base, other
+        self.items = items  # columns that come from `other`, sorted
+        self.solver, self.batch_bytes = base.solver, base.batch_bytes
+
+    def on(self, base: Inverse) -> "NewItems":
+        """Return the same columns on another form of all others."""
+        return NewItems(base, self.other, self.items)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.base.n_items
+
+    @property
+    def dtype(self) -> np.dtype[np.floating]:
+        """Precision of all columns."""
+        return self.base.dtype
+
+    @property
+    def bytes_per_user(self) -> int:
+        """What the other columns need, the new ones and two rows of features."""
+        beside = len(self.items) + 2 * len(self.other.kernel_inverse)
+        return self.base.bytes_per_user + beside * self.dtype.itemsize
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """The diagonal of P̂ : (items,)."""
+        out = self.base.diagonal()
+        out[self.items] = self.other.diagonal()[self.items]
+        return out
+
+    def project(self, histories: Csr) -> Dense:
+        """Histories @ P̂ : (users, items)."""
+        out = self.base.project(histories)
+        out[:, self.items] = self.other.project_onto(histories, self.items)
+        return out
+
+    def rows(self, items: NDArray[np.int64]) -> Dense:
+        """P̂[items] : (len(items), items)."""
+        out = self.base.rows(items)
+        out[:, self.items] = self.other.block(items, self.items)
+        return out
+
+    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
+        """P̂[rows][:, columns] : (rows, columns)."""
+        out = self.base.block(rows, columns)
+        new = np.isin(columns, self.items)
+        if new.any():
+            out[:, new] = self.other.block(rows, columns[new])
+        return out
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Those of the base, and those of the other inverse under names of their own."""
+        others = {"items": self.items, "penalty": self.other.penalty, **self.other.arrays()}
+        return {**self.base.arrays(), **{f"{_PREFIX}{name}": array for name, array in others.items()}}
+
+    @classmethod
+    def around(cls, base: Inverse, arrays: Arrays) -> Inverse:
+        """Return the base with the new columns that `arrays` took apart, or as it is if there are none."""
+        own = {name.removeprefix(_PREFIX): arrays[name] for name in arrays if name.startswith(_PREFIX)}
+        if not own:
+            return base
+        items, penalty = np.array(own.pop("items")), np.array(own.pop("penalty"))
+        if items.ndim != 1 or penalty.shape != (base.n_items,) or not (np.isfinite(penalty) & (penalty > 0)).all():
+            raise ValueError("the columns of new items do not fit the model")
+        if len(items) and not 0 <= items.min() <= items.max() < base.n_items:
+            raise ValueError(f"new items lie beyond the {base.n_items:,} items of the model")
+        return cls(base, DualInverse.from_arrays(own, penalty), items.astype(np.int64))
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
+        """The form of the base is not known here: see `around`."""
+        raise NotImplementedError
+
+    def apply(self, vectors: Dense) -> Dense:
+        """P̂ @ vectors : (items, columns)."""
+        others = vectors.copy()
+        others[self.items] = 0.0
+        new = np.zeros_like(vectors)
+        new[self.items] = vectors[self.items]
+        return np.asarray(self.base.apply(others) + self.other.apply(new))

@@ -1,0 +1,453 @@
+"""Normalized users and items, emphasis, and features: against dense float64, and as laws."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from relae import Interactions, load
+from relae.algebra import Dial, user_weights
+from relae.errors import ApproximationWarning, DataError, PlanError
+from relae.evaluation import evaluate, hold_out_users
+from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, RDLAE
+from relae.solvers import DualInverse, NewItems, PrimalInverse, solve
+
+SOLVERS = ["primal", "dual", "local"]
+
+
+def random_matrix(m=60, n=25, seed=0, weighted=True):
+    rng = np.random.default_rng(seed)
+    x = (rng.random((m, n)) < rng.uniform(0.05, 0.6, n)).astype(np.float64)
+    x[np.arange(m), rng.integers(0, n, m)] = 1.0
+    x[0] = 1.0  # one user has everything, so that every item has every other one as a neighbour
+    return x * rng.choice([0.5, 1.0, 2.0], x.shape) if weighted else x
+
+
+def dense_scorer(x, model, features=None, weight=0.0):
+    """S with scores = histories @ S, from the definition."""
+    n = x.shape[1]
+    d, counts = np.maximum((x > 0).sum(1), 1.0), (x > 0).sum(0)
+    popularity = np.maximum(counts, 1.0)
+    gram = x.T @ (x * d[:, None] ** -model.user_norm)
+    if features is not None:
+        gram += weight * features @ features.T
+    penalty = model.dropout / (1 - model.dropout) * np.diag(gram) + model.l2
+    inverse = np.linalg.inv(gram + np.diag(penalty))
+    if features is not None:  # whoever has no users is fitted to features alone
+        gram = weight * features @ features.T
+        alone = model.dropout / (1 - model.dropout) * np.diag(gram) + model.l2
+        inverse[:, counts == 0] = np.linalg.inv(gram + np.diag(alone))[:, counts == 0]
+    w = np.maximum(penalty, (1 - model.xi) / np.diag(inverse))
+    b = np.eye(n) - inverse * w
+    propensity = np.maximum(np.sqrt(counts / counts.max()), 0.01)
+    outer = popularity**-model.item_norm * propensity**-model.propensity
+    return popularity[:, None] ** model.item_norm * b * outer
+
+
+def best(scores, x, k):
+    masked = np.where(x > 0, -np.inf, scores)
+    return np.sort(masked, axis=1)[:, ::-1][:, :k]
+
+
+def fitted(x, solver="primal", dtype="float64", **parameters):
+    given = {"l2": 3.0, "dropout": 0.4, "xi": 0.2, "user_norm": 0.5, "item_norm": 0.3, "propensity": 0.2} | parameters
+    fit = {name: given.pop(name) for name in ("item_features", "feature_weight") if name in given}
+    return DAN(**given, solver=solver, dtype=dtype, neighbours=x.shape[1]).fit(sp.csr_array(x), **fit)
+
+
+# --- against the definition --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_scores_are_those_of_the_definition(solver, weight):
+    x = random_matrix()
+    x[:, 3] = 0.0  # an item that nobody has
+    features = np.random.default_rng(1).random((25, 4))
+    model = fitted(x, solver, item_features=features, feature_weight=weight)
+    scorer = dense_scorer(x, model, features, weight)
+    others = random_matrix(30, seed=2)
+    for histories in (x, others):
+        given = sp.csr_array(histories)
+        assert np.allclose(model.score(given), histories @ scorer, atol=2e-6)
+        assert np.allclose(model.recommend(given, 5)[1], best(histories @ scorer, histories, 5), atol=2e-6)
+        whole = np.sort(histories @ scorer, axis=1)[:, ::-1][:, :5]
+        assert np.allclose(model.recommend(given, 5, exclude_seen=False)[1], whole, atol=2e-6)
+    assert np.allclose(model.weights(), scorer, atol=1e-6)
+    assert np.allclose(model.weight_rows(np.array([7, 2])), scorer[[7, 2]], atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_explanations_add_up_to_scores(solver):
+    x = random_matrix()
+    model = fitted(x, solver)
+    scorer = dense_scorer(x, model)
+    history = sp.csr_array(x[:1])
+    for why in model.explain_all(history, [0, 5, 11]):
+        assert why.score == pytest.approx((x[0] @ scorer)[why.item], abs=2e-6)
+        by_item = dict(zip(why.items, why.contributions, strict=True))
+        for item, part in by_item.items():
+            assert part == pytest.approx(x[0, item] * scorer[item, why.item], abs=2e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_path_of_dials_is_each_model_with_its_dials(solver):
+    x = random_matrix()
+    model = fitted(x, solver)
+    dials = [Dial(0.2, 0.3, 0.1), Dial(0.0), Dial(1.0, 0.3), Dial(0.5, 0.6), Dial(0.0, 0.0, 1.0)]
+    lists = model.recommend_path(sp.csr_array(x), dials, 6)
+    for dial, (ids, scores) in zip(dials, lists, strict=True):
+        turned = model.with_dials(*dial)
+        assert isinstance(turned, DAN)
+        assert turned.inverse_ is model.inverse_
+        expected = turned.recommend(sp.csr_array(x), 6)
+        assert np.array_equal(ids, expected[0])
+        assert np.allclose(scores, best(x @ dense_scorer(x, turned), x, 6), atol=2e-6)
+    [(ids, _)] = model.recommend_path(sp.csr_array(x), [0.7], 6)  # a number is ξ; the other dials stay
+    assert np.array_equal(ids, model.with_xi(0.7).recommend(sp.csr_array(x), 6)[0])
+
+
+def test_any_linear_model_has_the_dials():
+    x = random_matrix()
+    for plain in (EASE(3.0), EDLAE(3.0, 0.4), RDLAE(3.0, 0.4, 0.2)):
+        model = plain.fit(sp.csr_array(x))
+        turned = model.with_dials(item_norm=0.4)
+        assert turned.get_params()["item_norm"] == 0.4
+        assert turned.xi == model.xi
+        assert np.allclose(turned.score(sp.csr_array(x)), x @ dense_scorer(x, turned), atol=1e-4)
+        assert np.array_equal(model.with_dials(0.5).score(sp.csr_array(x)), model.with_xi(0.5).score(sp.csr_array(x)))
+
+
+# --- laws --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_without_norms_it_is_rdlae_to_the_last_bit(solver, dtype):
+    x = sp.csr_array(random_matrix(80, 40))
+    how = {"solver": solver, "dtype": dtype, "neighbours": 20}
+    ours = DAN(3.0, 0.4, 0.2, 0.0, 0.0, 0.0, **how).fit(x)
+    theirs = RDLAE(3.0, 0.4, 0.2, **how).fit(x)
+    for mine, other in zip(ours.recommend(x, 10), theirs.recommend(x, 10), strict=True):
+        assert np.array_equal(mine, other)
+    assert np.array_equal(ours.score(x), theirs.score(x))
+    assert np.array_equal(ours.weights(), theirs.weights())
+    assert ours.residual_ == theirs.residual_
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_scaling_all_weights_of_users_scales_the_penalty(solver):
+    x = sp.csr_array(random_matrix())
+    weights = np.random.default_rng(3).uniform(0.2, 3.0, 60)
+    penalty = np.random.default_rng(4).uniform(1.0, 5.0, 25)
+    how = {"solver": solver, "dtype": "float64", "neighbours": 25}
+    one = solve(x, penalty, row_weights=weights, **how).inverse
+    other = solve(x, 7.0 * penalty, row_weights=7.0 * weights, **how).inverse
+    everything = np.arange(25)
+    assert np.allclose(one.rows(everything), 7.0 * other.rows(everything), atol=1e-12)
+    dense = np.linalg.inv(x.toarray().T @ (x.toarray() * weights[:, None]) + np.diag(penalty))
+    assert np.allclose(one.rows(everything), dense, atol=1e-12)
+    assert np.allclose(one.project(x), x.toarray() @ dense, atol=1e-6)
+
+
+def test_users_who_are_equally_active_only_scale_l2():
+    rng = np.random.default_rng(5)
+    x = np.zeros((40, 20))
+    for row in x:
+        row[rng.choice(20, 6, replace=False)] = 1.0
+    given = sp.csr_array(x)
+    ours = DAN(4.0 * 6**-0.7, 0.3, 0.2, user_norm=0.7, dtype="float64").fit(given)
+    theirs = RDLAE(4.0, 0.3, 0.2, dtype="float64").fit(given)
+    assert np.allclose(ours.weights(), theirs.weights(), atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+def test_the_order_of_users_and_items_does_not_matter(solver):
+    x = random_matrix()
+    rng = np.random.default_rng(6)
+    users, items = rng.permutation(60), rng.permutation(25)
+    model, moved = fitted(x, solver), fitted(x[users][:, items], solver)
+    assert np.allclose(moved.weights(), model.weights()[np.ix_(items, items)], atol=1e-10)
+
+
+def test_primal_dual_and_full_supports_agree():
+    x = random_matrix()
+    found = [fitted(x, solver).weights() for solver in SOLVERS]
+    assert np.allclose(found[0], found[1], atol=1e-10)
+    assert np.allclose(found[0], found[2], atol=1e-10)
+
+
+def test_a_larger_norm_recommends_rarer_items():
+    x = random_matrix(400, 60, weighted=False)
+    model = DAN(5.0, 0.3, item_norm=0.0).fit(sp.csr_array(x))
+    counts = x.sum(0)
+    shown = [
+        counts[model.with_dials(**{name: value}).recommend(sp.csr_array(x), 5)[0]].mean()
+        for name in ("item_norm", "propensity")
+        for value in (0.0, 0.4, 0.8)
+    ]
+    assert shown[0] > shown[1] > shown[2]
+    assert shown[3] > shown[4] > shown[5]
+
+
+def test_user_weights():
+    assert user_weights(np.array([0, 1, 4, 100]), 0.5).tolist() == [1.0, 1.0, 0.5, 0.1]
+
+
+@pytest.mark.parametrize("name", ["user_norm", "item_norm", "propensity"])
+@pytest.mark.parametrize("value", [-1.5, 3, float("nan"), "much", None, True])
+def test_wrong_norms(name, value):
+    with pytest.raises(ValueError, match=f"{name} must lie in"):
+        DAN(1.0, **{name: value}).fit(sp.csr_array(random_matrix()))
+
+
+# --- the form that suits many histories --------------------------------------------------------------------------
+
+
+def test_many_scaled_histories_are_worth_another_form():
+    x = sp.csr_array(random_matrix(40, 50))
+    model = fitted(x.toarray(), "dual")
+    assert isinstance(model.for_many(40).inverse_, PrimalInverse)
+    assert isinstance(model.for_many(5).inverse_, DualInverse)
+    assert isinstance(model.for_many(5, [Dial(0.1, 0.1 * step) for step in range(4)]).inverse_, PrimalInverse)
+    assert isinstance(model.for_many(40, [Dial(0.1), Dial(0.5)]).inverse_, DualInverse)
+    assert isinstance(model.inverse_, DualInverse)
+    for mine, other in zip(model.for_many(40).recommend(x, 10), model.recommend(x, 10), strict=True):
+        assert np.allclose(mine, other, atol=1e-9)
+    assert fitted(x.toarray(), "primal").for_many(10_000).inverse_.solver == "primal"
+
+
+def test_without_memory_the_form_stays(monkeypatch):
+    model = fitted(random_matrix(40, 50), "dual")
+    monkeypatch.setattr("relae.models._linear.available_memory", lambda: 50 * 50 * 8)
+    assert model.for_many(1000) is model
+
+
+def test_evaluation_takes_dials():
+    data = Interactions(sp.csr_array(random_matrix(200, 30)))
+    split = hold_out_users(data, 0.2, rng=np.random.default_rng(0))
+    model = DAN(3.0, user_norm=0.4).fit(split.train)
+    dials = [Dial(0.1, 0.2), Dial(0.1, 0.0), Dial(0.9, 0.2, 0.3)]
+    found = evaluate(model, split, ["ndcg"], [10], xis=dials)
+    for dial, result in zip(dials, found, strict=True):
+        assert result.dial == dial
+        assert result.xi == dial.xi
+        assert f"α = {dial.item_norm:g}" in result.label
+        assert result["ndcg@10"] == evaluate(model.with_dials(*dial), split, ["ndcg"], [10])["ndcg@10"]
+    assert found[0].records()[0]["item_norm"] == 0.2
+
+
+# --- on disk, smaller, with new users ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("form", ["fitted", "auto"])
+def test_a_saved_model_is_the_same(solver, form, tmp_path):
+    x = random_matrix()
+    features = sp.lil_array(np.random.default_rng(1).random((25, 3)) < 0.3, dtype=np.float32)
+    x[:, 7] = 0.0
+    features[7, 1] = 1.0
+    model = fitted(x, solver, item_features=features, feature_weight=4.0)
+    assert isinstance(model.inverse_, NewItems)
+    model.save(tmp_path / "model", form=form)
+    opened = load(tmp_path / "model")
+    assert isinstance(opened, DAN)
+    assert opened.get_params() == model.get_params()
+    assert np.allclose(opened.score(sp.csr_array(x)), model.score(sp.csr_array(x)), atol=1e-9)
+    assert opened.feature_weight_ == 4.0
+    assert (opened.item_features_ != features.tocsr()).nnz == 0
+    again = load(tmp_path / "model").with_dials(item_norm=0.0)
+    assert np.allclose(again.score(sp.csr_array(x)), model.with_dials(item_norm=0.0).score(sp.csr_array(x)), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("with_features", [False, True])
+def test_a_compact_model_solves_the_same_closed_form(solver, with_features):
+    x = random_matrix()
+    x[:, 7] = 0.0
+    features = np.random.default_rng(1).random((25, 3)) if with_features else None
+    model = fitted(x, solver, item_features=features)
+    small = model.compact(sp.csr_array(x), per_item=25)
+    assert np.allclose(small.weights(), model.weights(), atol=1e-6)
+    if solver == "dual":  # it holds its training data
+        assert np.allclose(model.compact(per_item=25).weights(), model.weights(), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("with_features", [False, True])
+@pytest.mark.parametrize("user_norm", [0.0, 0.6])
+def test_an_update_is_a_fit_to_all(solver, with_features, user_norm):
+    x, new = random_matrix(), random_matrix(4, seed=9)
+    features = np.random.default_rng(1).random((25, 3)) if with_features else None
+    parameters = {"item_features": features, "user_norm": user_norm, "dropout": 0.0 if solver == "dual" else 0.4}
+    model = fitted(x, solver, **parameters)
+    if solver == "primal":
+        model = fitted(x, solver, **parameters | {"dropout": 0.0})
+        parameters["dropout"] = 0.0
+    updated = model.update(sp.csr_array(new), sp.csr_array(x))
+    whole = fitted(np.vstack([x, new]), solver, **parameters)
+    assert np.allclose(updated.weights(), whole.weights(), atol=1e-6)
+    assert np.allclose(updated.score(sp.csr_array(new)), whole.score(sp.csr_array(new)), atol=1e-5)
+    if solver == "dual":
+        assert np.allclose(updated.compact(per_item=25).weights(), whole.weights(), atol=1e-6)
+
+
+# --- features ----------------------------------------------------------------------------------------------------
+
+
+def blocks():
+    """Two kinds of items, and users who like one kind: item 0 of the first kind and item 10 have no users."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((200, 20))
+    for user, row in enumerate(x):
+        row[(user % 2) * 10 + 1 + rng.choice(9, 4, replace=False)] = 1.0
+    features = np.zeros((20, 2), np.float32)
+    features[:10, 0] = features[10:, 1] = 1.0
+    return x, features
+
+
+@pytest.mark.parametrize("kind", [EASE, DAN, RDLAE])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_item_without_users_is_known_by_its_features(kind, solver):
+    x, features = blocks()
+    model = kind(1.0, solver=solver).fit(sp.csr_array(x), item_features=features, feature_weight=20.0)
+    scores = model.score(sp.csr_array(x[:2]))
+    assert scores[0, 0] > 0.05 > 0.005 > abs(scores[0, 10])
+    assert scores[1, 10] > 0.05 > 0.005 > abs(scores[1, 0])
+    ids, _ = model.recommend(sp.csr_array(x[:2]), 1, allow=[0, 10])
+    assert ids.tolist() == [[0], [10]]
+    assert model.item_counts_[[0, 10]].tolist() == [0, 0]
+
+
+def test_users_do_not_refuse_what_is_new():
+    """A new item's column is what a fit to the features alone gives; those of others do not change."""
+    x, features = blocks()
+    features = features + np.random.default_rng(1).random(features.shape).astype(np.float32)
+    how = {"dropout": 0.3, "dtype": "float64"}
+    model = EDLAE(1.0, **how).fit(sp.csr_array(x), item_features=features, feature_weight=5.0)
+    alone = EDLAE(1.0, **how).fit(sp.csr_array(np.sqrt(5.0) * features.T))
+    whole = EDLAE(1.0, **how).fit(sp.csr_array(np.vstack([x, np.sqrt(5.0) * features.T])))
+    new = model.item_counts_ == 0
+    assert np.flatnonzero(new).tolist() == [0, 10]
+    assert np.allclose(model.weights()[:, new], alone.weights()[:, new], atol=1e-6)
+    assert np.allclose(model.weights()[:, ~new], whole.weights()[:, ~new], atol=1e-6)
+
+
+def test_an_update_refuses_new_items():
+    x, features = blocks()
+    model = EASE(1.0).fit(sp.csr_array(x), item_features=features)
+    with pytest.raises(DataError, match="2 items of this model have no users"):
+        model.update(sp.csr_array(x[:2]))
+
+
+def test_too_many_features_for_a_square_of_them(monkeypatch):
+    x, features = blocks()
+
+    def refuse(*_, **__):
+        raise PlanError("no room")
+
+    monkeypatch.setattr("relae.models._rows.solve", refuse)
+    with pytest.warns(ApproximationWarning, match="2 items have no users, and 2 features are too many"):
+        model = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=features, feature_weight=9.0)
+    theirs = EASE(1.0, dtype="float64").fit(sp.csr_array(np.vstack([x, 3.0 * features.T])))
+    assert np.allclose(model.weights(), theirs.weights(), atol=1e-12)
+
+
+def test_features_as_rows_are_pseudo_users():
+    x, features = blocks()
+    x[:2, [0, 10]] = 1.0  # nothing is new
+    ours = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=features, feature_weight=9.0)
+    theirs = EASE(1.0, dtype="float64").fit(sp.csr_array(np.vstack([x, 3.0 * features.T])))
+    assert np.allclose(ours.weights(), theirs.weights(), atol=1e-12)
+    sparse = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=sp.csc_array(features), feature_weight=9.0)
+    assert np.array_equal(ours.weights(), sparse.weights())
+
+
+def test_features_of_the_data_are_used_unless_they_weigh_nothing():
+    x, features = blocks()
+    data = Interactions(sp.csr_array(x), features=features)
+    with_them = EASE(1.0).fit(data, feature_weight=9.0)
+    assert np.array_equal(
+        with_them.weights(), EASE(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=9.0).weights()
+    )
+    without = EASE(1.0).fit(data, feature_weight=0.0)
+    assert np.array_equal(without.weights(), EASE(1.0).fit(sp.csr_array(x)).weights())
+    assert without.item_features_ is None
+
+
+def test_the_suggested_penalty_does_not_depend_on_features():
+    x, features = blocks()
+    assert EASE().fit(sp.csr_array(x)).l2_ == EASE().fit(sp.csr_array(x), item_features=features).l2_
+
+
+def test_wrong_features():
+    x, features = blocks()
+    with pytest.raises(DataError, match="19 rows of features for 20 items"):
+        EASE(1.0).fit(sp.csr_array(x), item_features=features[1:])
+    for wrong in (-1.0, float("nan"), "much", True):
+        with pytest.raises(ValueError, match="feature_weight must be a finite number"):
+            EASE(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=wrong)
+    bad = features.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(DataError):
+        EASE(1.0).fit(sp.csr_array(x), item_features=bad)
+
+
+# --- emphasis ----------------------------------------------------------------------------------------------------
+
+
+def expected_optimum(x, l2, dropout, kept):
+    """Minimize the expected loss by adding up every way in which a user's items can be dropped."""
+    n = x.shape[1]
+    stays = 1.0 - dropout
+    mean_weight = dropout + stays * kept
+    optimum = np.zeros((n, n))
+    for j in range(n):
+        left, right = np.zeros((n, n)), np.zeros(n)
+        for row in x:
+            for mask in product([0.0, 1.0], repeat=n):
+                z = np.array(mask)
+                probability = np.prod(np.where(z > 0, stays, dropout))
+                weight = probability * (kept if z[j] else 1.0)
+                left += weight * np.outer(z * row, z * row)
+                right += weight * z * row * row[j]
+        optimum[:, j] = np.linalg.solve(left + l2 * mean_weight * stays**2 * np.eye(n), right)
+    return optimum
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual"])
+@pytest.mark.parametrize("kept", [0.0, 0.2, 1.0, 3.0])
+@pytest.mark.parametrize("dropout", [0.2, 0.7])
+def test_emphasis_is_the_optimum_of_the_expected_loss(solver, kept, dropout):
+    x = random_matrix(5, 4, seed=3)
+    model = DEQL(0.7, dropout, kept, solver=solver, dtype="float64").fit(sp.csr_array(x))
+    found, wanted = model.weights(), (1.0 - dropout) * expected_optimum(x, 0.7, dropout, kept)
+    outside = ~np.eye(4, dtype=bool)
+    assert np.allclose(found[outside], wanted[outside], atol=1e-7)
+
+
+def test_emphasis_goes_from_edlae_to_dlae():
+    x = sp.csr_array(random_matrix())
+    for kept, other in ((0.0, EDLAE(3.0, 0.4, dtype="float64")), (1.0, DLAE(3.0, 0.4, dtype="float64"))):
+        ours = DEQL(3.0, 0.4, kept, dtype="float64").fit(x)
+        assert np.allclose(ours.column_weights(), other.fit(x).column_weights(), rtol=1e-9)
+        assert np.array_equal(ours.recommend(x, 5)[0], other.recommend(x, 5)[0])
+    assert np.allclose(ours.with_xi(0.3).weights(), RDLAE(3.0, 0.4, 0.3, dtype="float64").fit(x).weights())
+
+
+def test_emphasis_survives_the_disk(tmp_path):
+    x = sp.csr_array(random_matrix())
+    model = DEQL(3.0, 0.4, 0.3).fit(x)
+    model.save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert repr(opened) == repr(model)
+    assert np.array_equal(opened.recommend(x, 5)[0], model.recommend(x, 5)[0])
+
+
+def test_wrong_emphasis():
+    x = sp.csr_array(random_matrix())
+    with pytest.raises(ValueError, match="kept must be"):
+        DEQL(3.0, 0.4, -1.0).fit(x).recommend(x)
+    with pytest.raises(ValueError, match="dropout must lie between"):
+        DEQL(3.0, 0.0, 0.5).fit(x).recommend(x)
