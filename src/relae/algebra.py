@@ -73,10 +73,7 @@ def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropo
     where t_j/(1 − dropout) is the diagonal of the optimum, which no unseen item is ranked by. `kept` 0 gives EDLAE's
     weights, 1 gives DLAE's.
     """
-    if not (_is_number(kept) and 0 <= kept < np.inf):
-        raise ValueError(f"kept must be a finite number of at least 0, got {kept!r}")
-    if not (_is_number(dropout) and 0 < dropout < 1):
-        raise ValueError(f"dropout must lie between 0 and 1 where dropped entries count more, got {dropout!r}")
+    check_emphasis(dropout, kept)
     gram = (penalty - l2) * (1.0 - dropout) / dropout
     share = kept / (dropout + (1.0 - dropout) * kept)
     explained = gram + penalty - 1.0 / inverse_diagonal
@@ -84,6 +81,14 @@ def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropo
     bent = share * (gram - explained)
     diagonal = np.divide(bent, curvature, out=np.zeros_like(bent), where=bent != 0)
     return np.asarray((1.0 - share * diagonal) / inverse_diagonal)
+
+
+def check_emphasis(dropout: float, kept: float) -> None:
+    """Raise a ValueError unless something is dropped, and what is kept counts something or nothing."""
+    if not (_is_number(kept) and 0 <= kept < np.inf):
+        raise ValueError(f"kept must be a finite number of at least 0, got {kept!r}")
+    if not (_is_number(dropout) and 0 < dropout < 1):
+        raise ValueError(f"dropout must lie between 0 and 1 where dropped entries count more, got {dropout!r}")
 
 
 def user_weights(items_per_user: NDArray[np.integer], user_norm: float) -> Vector:

@@ -124,7 +124,7 @@ def test_a_comparison_that_was_stopped_goes_on(table, columns, shell, tmp_path, 
         assert shell("compare", table, *columns, *GIVEN, *given).code == 130
     assert {"ease.npz", "rlae.npz", "popularity.npz"} <= set(files(tmp_path / "c" / "models"))
     assert "result.json" not in files(tmp_path / "c")
-    monkeypatch.setattr("relae.models.RDLAE.fit", None)  # nothing linear is fitted again
+    monkeypatch.setattr("relae.models.LinearAutoencoder.fit", None)  # nothing linear is fitted again
     done = shell("compare", table, *columns, *GIVEN, *given, "--json")
     assert "ease, popularity done" in done.err
     assert figures(json.loads(done.out)) == figures(whole)

@@ -12,6 +12,7 @@ import pytest
 from relae import DLAE, EASE, RDLAE, store
 from relae.baselines import Trained
 from relae.cli._choice import chosen_model, read_run
+from relae.models import LinearAutoencoder
 from relae.store import KINDS, kind
 
 from .suite import COMMAND, files, shown
@@ -40,7 +41,7 @@ def test_it_fits_saves_and_says_what_next(table, columns, data, tmp_path):
     assert files(out.parent) == ["model"]
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "contentknn"])  # the table has no features
 def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     trained = issubclass(kind(name), Trained)
     if trained:
@@ -50,7 +51,7 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     text = shell.ok("fit", table, *columns, "--model", name, *options, "--out", tmp_path / "m")
     assert type(store.load(tmp_path / "m")) is kind(name)
     assert same_lists(tmp_path / "m", kind(name)(**given).fit(data), data)
-    assert ("tune" in text) == (name in ("rdlae", "edlae", "dlae", "rlae", "ease", "lae"))  # a rule was used
+    assert ("tune" in text) == issubclass(kind(name), LinearAutoencoder)  # a rule was used
     assert files(tmp_path) == ["m"]  # nothing of a training is left
 
 

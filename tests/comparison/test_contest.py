@@ -17,7 +17,7 @@ from relae.comparison import METRICS, Contest, LeftOut, Standing, Standings, hol
 from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
-from relae.recommender import HistoryRecommender
+from relae.recommender import HistoryRecommender, Range
 from relae.store import KINDS, kind
 from relae.tuning import tune, tune_model
 
@@ -68,7 +68,7 @@ def test_every_model_of_the_package_has_a_name():
 
 def test_a_name_is_found_in_any_case_and_a_wrong_one_is_not():
     assert kind("ItemKNN") is kind("itemknn") is baselines.ItemKNN
-    with pytest.raises(DataError, match=r"no model 'popularty' \(did you mean popularity\?\): the models are rdlae"):
+    with pytest.raises(DataError, match=r"no model 'popularty' \(did you mean popularity\?\): the models are dan, "):
         kind("popularty")
 
 
@@ -100,6 +100,43 @@ def test_figures_are_those_of_a_fit_to_train_and_validation(name):
     assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
     assert row.evaluation.model == repr(model)
     assert row.size == sum(np.asarray(array).nbytes for array in model._state("fitted").arrays.values())
+
+
+@cache
+def beyond():
+    """Models beyond the paper."""
+    return {row.name: row for row in contest(["dan", "deql", "random", "ease"], budget=4).run()}
+
+
+def test_dan_has_a_search_of_its_own():
+    valid, test = splits()
+    found = tune(valid, objective=f"ndcg@{K}", budget=4, metrics=(), norms=True).best("DAN")
+    row = beyond()["dan"]
+    assert row.parameters == found.model("DAN").get_params()
+    assert row.choice == "out of 4 inversions for DAN"
+    assert list(row.chosen) == ["l2", "dropout", "xi", "user_norm", "item_norm"]
+    plain = tune(valid, objective=f"ndcg@{K}", budget=4, metrics=())
+    assert beyond()["ease"].parameters == plain.best("EASE").model("EASE").get_params()
+    wanted = evaluate(models.DAN(**row.parameters).fit(test.train), test, tuple(METRICS), [K])
+    assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
+    assert (row.evaluation.xi, row.evaluation.dial) == (None, None)
+
+
+@pytest.mark.parametrize("name", ["deql", "random"])
+def test_other_models_beyond_the_paper_are_judged_by_themselves(name):
+    _, test = splits()
+    row = beyond()[name]
+    wanted = evaluate(kind(name)(**row.parameters).fit(test.train), test, tuple(METRICS), [K])
+    assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
+
+
+def test_deql_is_chosen_within_its_space(monkeypatch):
+    space = {"l2": Range(1, 1000, log=True), "dropout": Range(0.05, 0.9), "kept": Range(0, 1)}
+    monkeypatch.setattr(models.DEQL, "SPACE", space, raising=False)
+    rows = {row.name: row for row in contest(["deql"]).run()}
+    valid, _ = splits()
+    wanted = tune_model(models.DEQL(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).best_model()
+    assert rows["deql"].parameters == wanted.get_params()
 
 
 def test_the_test_users_take_no_part_in_the_choice():

@@ -436,6 +436,19 @@ def test_emphasis_goes_from_edlae_to_dlae():
     assert np.allclose(ours.with_xi(0.3).weights(), RDLAE(3.0, 0.4, 0.3, dtype="float64").fit(x).weights())
 
 
+def test_emphasis_keeps_its_norms():
+    x = random_matrix()
+    model = DEQL(3.0, 0.4, 0.3, dtype="float64").fit(sp.csr_array(x))
+    turned = model.with_dials(item_norm=0.4)
+    assert (turned.kept, turned.item_norm) == (0.3, 0.4)
+    popularity = (x > 0).sum(0)
+    expected = popularity[:, None] ** 0.4 * model.weights() * popularity**-0.4
+    assert np.allclose(turned.weights(), expected, atol=1e-9)
+    other = turned.with_xi(0.5)
+    assert (type(other), other.item_norm) == (DAN, 0.4)
+    assert type(model.with_xi(0.5)) is RDLAE
+
+
 def test_emphasis_survives_the_disk(tmp_path):
     x = sp.csr_array(random_matrix())
     model = DEQL(3.0, 0.4, 0.3).fit(x)
@@ -448,6 +461,6 @@ def test_emphasis_survives_the_disk(tmp_path):
 def test_wrong_emphasis():
     x = sp.csr_array(random_matrix())
     with pytest.raises(ValueError, match="kept must be"):
-        DEQL(3.0, 0.4, -1.0).fit(x).recommend(x)
+        DEQL(3.0, 0.4, -1.0).fit(x)
     with pytest.raises(ValueError, match="dropout must lie between"):
-        DEQL(3.0, 0.0, 0.5).fit(x).recommend(x)
+        DEQL(3.0, 0.0, 0.5).fit(x)

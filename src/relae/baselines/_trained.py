@@ -173,7 +173,7 @@ class Trained(HistoryRecommender):
     def _judge(self, seen: Interactions, split: Split) -> Any:
         """Return what tells how good the arrays of an epoch are."""
         metric, _, k = self.objective.partition("@")
-        at = min(int(k), seen.n_items)
+        at = min(int(k), split.n_candidates)
 
         def judge(arrays: Arrays) -> float:
             candidate = type(self)(**self.get_params())

@@ -1,6 +1,6 @@
 """The items of a model as a person reads them: id, title, popularity, head or tail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from relae.recommender import HistoryRecommender
 from relae.store import Saved, open_model
 
 _FEW = 3
+_SIGNS = {"xi": "ξ", "item_norm": "α", "propensity": "γ"}
 
 
 class Catalog:
@@ -81,10 +82,26 @@ def near(text: str, ids: Ids) -> str:
     return f", such as {', '.join(found)}"
 
 
-def opened(path: Path, xi: float | None = None, *, verify: bool = False) -> tuple[Saved, HistoryRecommender]:
-    """Open a model, and give it another ξ if one is asked for."""
+def opened(
+    path: Path, dials: Mapping[str, float] | None = None, *, verify: bool = False
+) -> tuple[Saved, HistoryRecommender]:
+    """Open a model, and turn its dials as asked: ξ, and the norm and propensity of items."""
     saved = open_model(path, verify=verify)
-    return saved, saved.model if xi is None else linear(saved.model, "--xi").with_xi(xi)
+    if not dials:
+        return saved, saved.model
+    named = ", ".join(f"--{name.replace('_', '-')}" for name in dials)
+    return saved, linear(saved.model, named).with_dials(**dials)
+
+
+def standing(model: HistoryRecommender) -> dict[str, float | None]:
+    """Return where the dials of a model stand, as the service answers it; None where it has none."""
+    return {name: getattr(model, name, None) for name in _SIGNS}
+
+
+def in_signs(answer: Mapping[str, Any]) -> str:
+    """Return the dials of an answer as a person reads them, such as "ξ = 0.4, α = 0.1"; ξ is there even if it is 0."""
+    told = {name: answer[name] for name in _SIGNS if answer[name] or (name == "xi" and answer[name] is not None)}
+    return ", ".join(f"{_SIGNS[name]} = {value:g}" for name, value in told.items())
 
 
 def linear(model: HistoryRecommender, what: str) -> Any:
@@ -92,3 +109,20 @@ def linear(model: HistoryRecommender, what: str) -> Any:
     if not isinstance(model, LinearAutoencoder):
         raise DataError(f"{what} needs a linear autoencoder such as RDLAE, and this model is a {type(model).__name__}")
     return model
+
+
+def more_facts(model: LinearAutoencoder) -> dict[str, str]:
+    """Return what a linear model has beyond the paper, in words: norms, and features; nothing where it has none."""
+    norms = {"users β": model.user_norm, "items α": model.item_norm, "propensity γ": model.propensity}
+    return {
+        "norms": ", ".join(f"{name} {value:g}" for name, value in norms.items() if value),
+        "features": _features(model),
+    }
+
+
+def _features(model: LinearAutoencoder) -> str:
+    features = model.item_features_
+    if features is None:
+        return ""
+    known = int(np.count_nonzero(np.diff(features.indptr)))
+    return f"{features.shape[1]:,}, of {known:,} items; each counts {model.feature_weight_:g} beside a user"

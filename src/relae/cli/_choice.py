@@ -15,6 +15,7 @@ from relae.recommender import HistoryRecommender
 from relae.store import KINDS, kind
 from relae.tuning import Point
 
+_PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -55,8 +56,8 @@ def read_run(path: Path) -> Run:
             float(request["share"]),
             int(request["seed"]),
             str(result["objective"]),
-            _point(result["chosen"]) if linear else None,
-            {name: _point(point) for name, point in result["best"].items()} if linear else {},
+            read_point(result["chosen"]) if linear else None,
+            {name: read_point(point) for name, point in result["best"].items()} if linear else {},
             _how(request),
             None if linear else kind(result["kind"])(**result["parameters"]),
         )
@@ -69,8 +70,23 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{file} is damaged, or no result of a run ({error!r}); {way_out}") from error
 
 
-def _point(record: Mapping[str, float]) -> Point:
-    return Point(float(record["l2"]), float(record["dropout"]), float(record["xi"]), {})
+def saved_point(point: Point) -> dict[str, float]:
+    """Return a point as a run keeps it."""
+    return {**point.parameters, **point.metrics}
+
+
+def read_point(record: Mapping[str, float]) -> Point:
+    """Return the point of such a record; without norms it has none."""
+    metrics = {name: value for name, value in record.items() if name not in _PARAMETERS}
+    l2, dropout, xi = (float(record[name]) for name in _PARAMETERS[:3])
+    user_norm, item_norm = (float(record.get(name, 0.0)) for name in _PARAMETERS[3:])
+    return Point(l2, dropout, xi, metrics, user_norm, item_norm)
+
+
+def rivals(chosen: Point, bests: Mapping[str, Point]) -> list[tuple[str, Point]]:
+    """Return what a point is measured against: RDLAE if it has norms, EASE if it has none."""
+    name = "RDLAE" if chosen.normalized else "EASE"
+    return [(name, bests[name])] if name in bests and bests[name] != chosen else []
 
 
 def _how(request: Mapping[str, Any]) -> dict[str, Any]:

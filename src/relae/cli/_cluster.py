@@ -30,9 +30,10 @@ def connected(address: str | None) -> Iterator[Any]:
 
 def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
     """Return the Parquet files that a pattern names, as the workers see them."""
-    for name in ("timestamp", "titles", "min_user_count", "min_item_count"):
-        if getattr(columns, name):
-            raise DataError(f"--{name.replace('_', '-')} is for tables that are read here: leave it out with a pattern")
+    here = ("timestamp", "titles", "min_user_count", "min_item_count", "weighting", "half_life", "features")
+    given = columns.given(*here)
+    if given:
+        raise DataError(f"{given[0]} is for tables that are read here: leave it out with a pattern")
     return Partitions.from_parquet(
         pattern,
         client,

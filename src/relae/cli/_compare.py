@@ -18,6 +18,7 @@ from relae import __version__
 from relae.cli import _console
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import whole_file, write_text
+from relae.cli._main import as_options
 from relae.cli._progress import progress_bar
 from relae.comparison import Contest, LeftOut, Standing, Standings, named
 from relae.errors import DataError
@@ -73,9 +74,10 @@ def _run(contest: Contest, done: Mapping[str, Standing], kept: "_Kept | None", e
     found: list[Standing | LeftOut] = list(done.values())
     with progress_bar(errors) as progress:
         for each in contest.run(done, progress):
-            found.append(each)
             if isinstance(each, LeftOut):
+                found.append(replace(each, reason=as_options(each.reason)))
                 continue
+            found.append(each)
             if kept is not None:
                 kept.keep(each)
             errors.print(_news(each, contest.objective))
@@ -99,7 +101,7 @@ def _chosen_split(request: Request, split: str, test: Split) -> str:
 
 
 def _contest(request: Request, divided: Divided, models: Sequence[str]) -> Contest:
-    k = min(_K, divided.data.n_items) if request.k is None else request.k
+    k = min(_K, divided.n_items) if request.k is None else request.k
     purpose = {
         "data": divided.fingerprint,
         "test": replace(divided, valid=divided.test).fingerprint,

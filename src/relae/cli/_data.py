@@ -1,32 +1,39 @@
 """DATA on the command line: a table, a folder of lists or the name of a benchmark, whole or divided."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from relae.data import Interactions, Lists, datasets, read_lists
+from relae.cli._parse import names
+from relae.data import Features, Interactions, Lists, datasets, read_lists
 from relae.errors import DataError
 from relae.evaluation import (
     Split,
     StrongLists,
     given_split,
     hold_out_items,
+    hold_out_new_items,
     hold_out_users,
     leave_last_out,
     split_by_time,
     strong_lists,
 )
 
-SPLITS = ("auto", "paper", "strong", "weak", "last", "time")
+SPLITS = ("auto", "paper", "strong", "weak", "last", "time", "new-items")
+
+_OF_TABLES = (
+    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles"),
+    *("min_user_count", "min_item_count"),
+)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How to read a table."""
+    """How to read a table, what its interactions weigh, and what is known of its items."""
 
     user: str = "user"
     item: str = "item"
@@ -37,16 +44,63 @@ class Columns:
     titles: Path | None = None
     min_user_count: int = 0
     min_item_count: int = 0
+    weighting: str = "linear"
+    half_life: float | None = None
+    features: Path | None = None
+    feature_columns: str | None = None  # separated by commas
+    separator: Sequence[str] = ()  # COLUMN=TEXT
+    feature_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "separator", tuple(self.separator))
+        if not 0 <= self.feature_weight < np.inf:
+            raise DataError(f"--feature-weight must be a finite number of at least 0, got {self.feature_weight!r}")
+        useless = [] if self.features is not None else self.given("feature_columns", "separator", "feature_weight")
+        if useless:
+            raise DataError(f"{', '.join(useless)} is for --features FILE, which is not given: leave it out")
 
     def but(self, given: Mapping[str, Any]) -> Self:
         """Return these columns with others in the place of some."""
         return replace(self, **given)
 
+    def given(self, *names: str) -> list[str]:
+        """Return those of some options that are not what they are by default."""
+        changed = [name for name in names if getattr(self, name) != Columns.__dataclass_fields__[name].default]
+        return [f"--{name.replace('_', '-')}" for name in changed]
+
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Self:
         """Return the columns that a run has saved."""
-        titles = saved.get("titles")
-        return cls(**{**saved, "titles": None if titles is None else Path(titles)})
+        paths = {name: Path(saved[name]) for name in ("titles", "features") if saved.get(name) is not None}
+        return cls(**{**saved, **paths})
+
+    def applied(self, data: Interactions) -> Interactions:
+        """Return interactions with the weights and the features that are asked for."""
+        if self.given("weighting", "half_life"):
+            data = data.weighted(self.weighting, half_life=self.half_life)  # type: ignore[arg-type]  # checked there
+        if self.features is None:
+            return data
+        return data.with_features(
+            self.features,
+            item=self.item,
+            columns=names(self.feature_columns),
+            separators=dict(_separator(pair) for pair in self.separator),
+        )
+
+    def counted(self, data: Interactions) -> Interactions:
+        """Return the same with features that count `feature_weight` in any fit, where they are rows √weight · Fᵀ."""
+        whole = self.applied(data)
+        if whole.features is not None and self.feature_weight != 1:
+            features = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
+            whole.features = features if features.matrix.nnz else None
+        return whole
+
+
+def _separator(text: str) -> tuple[str, str]:
+    column, equals, separator = text.partition("=")
+    if not (equals and column and separator):
+        raise DataError(f"--separator takes COLUMN=TEXT, such as 'genres=|', got {text!r}")
+    return column, separator
 
 
 class Division(NamedTuple):
@@ -75,6 +129,11 @@ class Divided:
     test: Split  # its train has the validation users and all that is known of them
 
     @property
+    def n_items(self) -> int:
+        """How many items there are to choose from, for validation and for the test."""
+        return min(self.valid.n_candidates, self.test.n_candidates)
+
+    @property
     def fingerprint(self) -> str:
         """A sum of what is fitted to and judged by."""
         digest = hashlib.md5(usedforsecurity=False)
@@ -82,6 +141,10 @@ class Divided:
             digest.update(matrix.indptr.astype(np.int64).tobytes())
             digest.update(matrix.indices.astype(np.int64).tobytes())
             digest.update(matrix.data.tobytes())
+        if self.valid.train.features is not None:
+            matrix = self.valid.train.features.matrix
+            for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data):
+                digest.update(part.tobytes())
         return digest.hexdigest()
 
 
@@ -94,10 +157,10 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
         A file, a folder of lists (`train.txt`, `test.txt` and so on) or the name of a benchmark.
     split
         "paper" (its own strong split), "strong" (users held out), "weak" (items held out), "last" (the last item of
-        each user), "time" (the latest interactions), or "auto": as the files divide it, the paper's split where it has
-        one, otherwise strong.
+        each user), "time" (the latest interactions), "new-items" (items that nobody is known to have, for cold start),
+        or "auto": as the files divide it, the paper's split where it has one, otherwise strong.
     share
-        Of users (strong), items (weak) or interactions (time), for validation and again for the test.
+        Of users (strong), items (weak, new-items) or interactions (time), for validation and again for the test.
     seed
         Of what is drawn.
     """
@@ -106,28 +169,41 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
     place = _place(source, columns)
     if isinstance(place, Path):
         if place.is_dir():
-            return _of_folder(place, split, share, seed)
+            return _of_folder(place, columns, split, share, seed)
         if split == "paper":
             raise DataError("the paper's split is of its own data sets: name one of them, or choose another split")
-        return _divided(place.name, _table(place, columns), split, share, seed)
-    if split == "paper" or (split == "auto" and place.heldout is not None):
+        return _divided(place.name, columns.counted(_table(place, columns)), split, share, seed)
+    more = columns.given("weighting", "half_life", "features")
+    if split == "paper" or (split == "auto" and place.heldout is not None and not more):
         if place.heldout is None:
             raise DataError(f"the paper has no strong split of {place.title}: choose another --split")
-        return _of_lists(place.title, strong_lists(place.pairs(), place.heldout), place.load())
-    return _divided(place.title, place.load(), split, share, seed)
+        if more:
+            raise DataError(
+                f"the paper's split knows nothing of {', '.join(more)}: choose another --split, or leave it out"
+            )
+        return _of_lists(place.title, strong_lists(place.pairs(), place.heldout), columns, place.load())
+    return _divided(place.title, columns.counted(place.load()), split, share, seed)
 
 
 def read(source: str, columns: Columns) -> tuple[str, Interactions]:
     """Return the title of DATA and all of its interactions."""
     place = _place(source, columns)
     if not isinstance(place, Path):
-        return place.title, place.load()
+        return place.title, columns.applied(place.load())
     if not place.is_dir():
-        return place.name, _table(place, columns)
+        return place.name, columns.applied(_table(place, columns))
     lists = _lists(place)
     if "test_in" in lists:
-        return place.name, _of_folder(place, "auto", 0.1, 0).data
-    return place.name, _whole(lists)
+        plain = _of_folder(place, Columns(), "auto", 0.1, 0).data
+        return place.name, columns.applied(plain)
+    return place.name, columns.applied(_whole(lists))
+
+
+def shape(data: Interactions) -> tuple[int, int, int]:
+    """Return rows, columns and entries of what a linear model is fitted to, where each feature counts as a user."""
+    found = data.features
+    rows, entries = (0, 0) if found is None else (found.n_features, int(found.matrix.nnz))
+    return data.n_users + rows, data.n_items, data.n_interactions + entries
 
 
 def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
@@ -144,10 +220,9 @@ def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
             f"{source!r} is neither a file nor a folder nor a benchmark; the benchmarks are "
             f"{', '.join(datasets.names())}"
         )
-    if columns != Columns():
-        given = [name for name, value in vars(columns).items() if value != getattr(Columns(), name)]
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise DataError(f"{source} is no table and has no columns to choose from: leave {options} out")
+    given = columns.given(*(name for name in _OF_TABLES if name != "item" or columns.features is None))
+    if given:
+        raise DataError(f"{source} is no table and has no columns to choose from: leave {', '.join(given)} out")
     return path if path.is_dir() else datasets.get(source)
 
 
@@ -173,13 +248,14 @@ def _divided(title: str, data: Interactions, split: str, share: float, seed: int
         "weak": lambda part: hold_out_items(part, share, rng=rng),
         "last": leave_last_out,
         "time": lambda part: split_by_time(part, share=share),
+        "new-items": lambda part: hold_out_new_items(part, share, rng=rng),
     }
     chosen = divide["strong" if split == "auto" else split]
     test = chosen(data)
     return Divided(title, data, chosen(test.train), test)
 
 
-def _of_folder(folder: Path, split: str, share: float, seed: int) -> Divided:
+def _of_folder(folder: Path, columns: Columns, split: str, share: float, seed: int) -> Divided:
     """Divide a folder of lists: by users if it has test_in.txt, otherwise within users."""
     lists = _lists(folder)
     if "test_in" in lists:
@@ -187,9 +263,10 @@ def _of_folder(folder: Path, split: str, share: float, seed: int) -> Divided:
         if missing or split not in ("auto", "strong"):
             way_out = f"it lacks {', '.join(missing)}.txt" if missing else "its split is strong"
             raise DataError(f"{folder} is divided by users, as test_in.txt says: {way_out}")
-        return _of_lists(folder.name, StrongLists(**lists))
-    data = _whole(lists)
-    whole = {name: Interactions.from_lists(part, data.n_users, data.n_items) for name, part in lists.items()}
+        return _of_lists(folder.name, StrongLists(**lists), columns)
+    plain = _whole(lists)
+    whole = {name: Interactions.from_lists(part, plain.n_users, plain.n_items) for name, part in lists.items()}
+    data, whole["train"] = columns.counted(plain), columns.counted(whole["train"])
     if split not in ("auto", "weak"):
         return _divided(folder.name, data, split, share, seed)
     if "valid" in whole:
@@ -215,10 +292,10 @@ def _whole(lists: Mapping[str, Lists]) -> Interactions:
     return Interactions.from_lists(_joined(*lists.values()), n_users, _n_items(*lists.values()))
 
 
-def _of_lists(title: str, lists: StrongLists, data: Interactions | None = None) -> Divided:
+def _of_lists(title: str, lists: StrongLists, columns: Columns, data: Interactions | None = None) -> Divided:
     n_items = _n_items(*lists)
     parts = [Interactions.from_lists(part, 1 + int(part.owners.max()), n_items) for part in lists]
-    train, valid_in, valid, test_in, test = parts
+    train, valid_in, valid, test_in, test = columns.counted(parts[0]), *parts[1:]
     to_decide = given_split(train, valid, valid_in, protocol="validation users of the given split")
     to_report = given_split(to_decide.everything(), test, test_in, protocol="test users of the given split")
     return Divided(title, to_report.everything() if data is None else data, to_decide, to_report)

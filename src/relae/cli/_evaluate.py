@@ -2,15 +2,16 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from rich.markup import escape
 
 from relae.algebra import check_xi
+from relae.baselines import ContentKNN, Popularity, Random
 from relae.cli._catalog import linear, opened
 from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._console import errors, output
@@ -60,7 +61,7 @@ class Wanted:
     def of(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
         """Judge a fitted model."""
         options: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
-        n = split.train.n_items
+        n = split.n_candidates
         ks = self.ks or [k for k in _KS if k <= n] or [n]
         found: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **options)
         return found
@@ -95,7 +96,21 @@ def of_data(
     with progress_bar(console) as progress:
         model.fit(divided.test.train, progress=progress)
         found = wanted.of(model, divided.test, progress)
+        if divided.test.candidates is not None:
+            found = _beside(model, found, wanted, divided.test, progress)
     _tell(found, wanted, [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"])
+
+
+def _beside(model: HistoryRecommender, found: Result, wanted: Wanted, split: Split, progress: Progress) -> Evaluations:
+    """Return what was found of a model beside what knows features alone, popularity alone, and nothing."""
+    rivals: list[HistoryRecommender] = [] if split.train.features is None else [ContentKNN()]
+    rivals += [Popularity(), Random()]
+    plain = replace(wanted, xis=None)
+    rows = list(found) if isinstance(found, Evaluations) else [found]
+    for rival in rivals:
+        if type(rival) is not type(model):
+            rows.append(cast(Evaluation, plain.of(rival.fit(split.train, progress=progress), split, progress)))
+    return Evaluations(rows)
 
 
 def of_model(

@@ -1,12 +1,13 @@
 """`relae explain`: what each item of a history adds to a score."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from relae.cli import _histories
-from relae.cli._catalog import Catalog, linear, opened, readable
+from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
 from relae.cli._console import counted, errors, output, print_json, show_table, table
 from relae.cli._histories import Asked
 from relae.cli._recommend import because
@@ -17,11 +18,11 @@ from relae.store import Saved
 def explain(
     path: Path,
     item: str,
+    dials: Mapping[str, float],
     *,
     history: str | None,
     history_file: Path | None,
     user: str | None,
-    xi: float | None,
     k: int,
     as_json: bool,
 ) -> None:
@@ -29,13 +30,13 @@ def explain(
     if k < 1:
         raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
     whose = _histories.one_source(**{"history": history, "history_file": history_file, "for": user})
-    saved, model = opened(path, xi)
+    saved, model = opened(path, dials)
     catalog = Catalog(model)
     record = catalog.record(catalog.column(item))
     explaining = linear(model, "explain")
     asked = _asked(whose, saved, model, history, history_file, user)
     why = explaining.explain(asked.matrix, record["item"])
-    answer = {"item": record, "score": why.score, "xi": explaining.xi, "because": because(catalog, why)}
+    answer = {"item": record, "score": why.score, **standing(model), "because": because(catalog, why)}
     if as_json:
         print_json(answer)
         return
@@ -65,7 +66,7 @@ def _show(answer: dict[str, Any], k: int) -> None:
     console, record, reasons = output(), answer["item"], answer["because"]
     name = readable(record["title"]) or readable(record["item"])
     known = f"{counted(record['popularity'], 'user')}, {record['group']}"
-    about = f"  item {readable(record['item'])}, {known}, ξ = {answer['xi']:g}"
+    about = f"  item {readable(record['item'])}, {known}, {in_signs(answer)}"
     console.print(Text.assemble((name, "bold"), (about, "dim")))
     console.print(f"score {answer['score']:.4f} =")
     shown = table(">adds", ">share", "item", "~title")

@@ -1,6 +1,6 @@
 """`relae export`: the item-to-item weights as rows, for those who serve from a store of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from relae.ranking import rank
 from relae.solvers import Progress
 
 
-def export(path: Path, *, xi: float | None, top: int, by: str, out: Path | None, asked_format: str | None) -> None:
+def export(
+    path: Path, dials: Mapping[str, float], *, top: int, by: str, out: Path | None, asked_format: str | None
+) -> None:
     """Write the weights of each item towards the others, the `top` of them."""
     kind = row_format(out, asked_format)
     if top < 1:
         raise ValueError(f"--top must be at least 1, got {top!r}")
-    _, model = opened(path, xi)
+    _, model = opened(path, dials)
     catalog, weighing = Catalog(model), linear(model, "export")
     schema = {"item": id_type(catalog.items), "rank": pl.Int32, "other": id_type(catalog.items)}
     schema["weight"] = pl.Float32 if weighing.inverse_.dtype == np.float32 else pl.Float64
@@ -35,18 +37,15 @@ def export(path: Path, *, xi: float | None, top: int, by: str, out: Path | None,
 
 
 def weights(catalog: Catalog, model: Any, top: int, by: str, progress: Progress | None) -> Iterator[pl.DataFrame]:
-    """Give B_ij = −P_ij·w_j for the best j ≠ i of each i, block by block of i."""
+    """Give B_ij, scaled as in scores, for the best j ≠ i of each i, block by block of i."""
     inverse, n = model.inverse_, len(catalog.items)
-    scale = -model.column_weights().astype(inverse.dtype)
     items = id_series(catalog.items)
     step = max(1, int(inverse.batch_bytes / inverse.bytes_per_user))
     for start in range(0, n, step):
         block = np.arange(start, min(start + step, n))
-        values = inverse.rows(block)  # (block, items)
+        values = model.weight_rows(block)  # (block, items)
         own = sp.csr_array((np.ones(len(block), values.dtype), block, np.arange(len(block) + 1)), shape=values.shape)
-        ranked = rank(np.abs(values) if by == "magnitude" else values, min(top, n), scale=_order(scale, by), seen=own)[
-            0
-        ]
+        ranked, _ = rank(np.abs(values) if by == "magnitude" else values, min(top, n), seen=own)
         row, place = np.nonzero(ranked >= 0)
         others = ranked[row, place]
         yield pl.DataFrame(
@@ -54,12 +53,8 @@ def weights(catalog: Catalog, model: Any, top: int, by: str, progress: Progress 
                 "item": items.gather(block[row]),
                 "rank": (place + 1).astype(np.int32),
                 "other": items.gather(others),
-                "weight": values[row, others] * scale[others],
+                "weight": values[row, others],
             }
         )
         if progress is not None:
             progress("export", (block[-1] + 1) / n)
-
-
-def _order(scale: Any, by: str) -> Any:
-    return np.abs(scale) if by == "magnitude" else scale

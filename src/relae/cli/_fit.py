@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import store
+from relae.cli._catalog import more_facts
 from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._cluster import connected, partitions
 from relae.cli._console import errors, facts, output, print_json
-from relae.cli._data import read
+from relae.cli._data import read, shape
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.distributed import Partitions
@@ -65,7 +66,15 @@ def fit(
         if known is not None and client is None and form in ("auto", "primal") and _is_exact(model, known):
             store.check_place(out, known.n_items**2 * np.dtype(dtype).itemsize)
         with progress_bar(console) as progress:
-            fit_with(model, data, progress=progress, client=client, checkpoint=checkpoint, time_budget=time_budget)
+            fit_with(
+                model,
+                data,
+                progress=progress,
+                client=client,
+                checkpoint=checkpoint,
+                time_budget=time_budget,
+                feature_weight=chosen.feature_weight,
+            )
             fitted = time.perf_counter()
             store.save(
                 model,
@@ -99,8 +108,7 @@ def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None)
 def _is_exact(model: HistoryRecommender, data: Interactions) -> bool:
     if not isinstance(model, LinearAutoencoder):
         return False
-    sizes = (data.n_users, data.n_items, data.n_interactions)
-    return plan(*sizes, solver=model.solver, dtype=model.dtype, neighbours=model.neighbours).exact
+    return plan(*shape(data), solver=model.solver, dtype=model.dtype, neighbours=model.neighbours).exact
 
 
 def _summary(saved: store.Saved) -> dict[str, Any]:
@@ -134,6 +142,7 @@ def _show(
             f", as {run} chose" if run is not None else ", by the rule 20·√(users per item)" if model.l2 is None else ""
         )
         rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
+        rows |= {name: text for name, text in more_facts(model).items() if text}
         kind = "exact to" if model.plan_.exact else "approximate"
         rows[kind] = _precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"

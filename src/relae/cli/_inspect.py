@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from relae.cli._catalog import Catalog, opened, readable
+from relae.cli._catalog import Catalog, more_facts, opened, readable
 from relae.cli._console import errors, facts, output, print_json, show_table, table
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
@@ -56,6 +56,7 @@ def _show(
         rows |= {
             "fit": f"{fitted['solver']} solver, {fitted['dtype']}, {l2}, residual {model.residual_:.0e}",
             "ξ": f"{model.xi:g}; between {low:.3f} and {high:.3f} it changes recommendations",
+            **{name: text for name, text in more_facts(model).items() if text},
         }
         rows["form"] = f"{fitted['form']}: {_FORMS[fitted['form']]}"
     rows |= {

@@ -16,8 +16,16 @@ _DEBUG = "--debug"
 _INTERRUPTED = 130
 _OPTIONS = (
     *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles", "min_user_count", "min_item_count"),
-    *("l2", "dropout", "xi", "alpha", "rank", "solver", "dtype", "k"),
+    *("weighting", "half_life", "features"),
+    *("l2", "dropout", "xi", "user_norm", "item_norm", "alpha", "rank", "solver", "dtype", "k"),
 )
+_PYTHON = {  # what a Python error advises, and how the command line says it
+    r"as in Interactions\.read\(…, (\w+='[^']*')\)": r"as in \1",
+    r"give item_features to fit, or interactions that have them, by Interactions\.with_features\(table\)": (
+        "give --features FILE"
+    ),
+    r"columns=\[[^\]]*\]": "--feature-columns",
+}
 
 
 def run(app: typer.Typer) -> NoReturn:
@@ -55,7 +63,7 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> str:
     if _is_usage(error):
         return _usage(error, arguments)
     if isinstance(error, RelaeError):
-        return _as_options(_one_line(error))
+        return as_options(_one_line(error))
     if isinstance(error, MemoryError):
         return f"out of memory{_colon(error)}: use fewer users or items, or a machine with more; see `relae plan`"
     if isinstance(error, ModuleNotFoundError):
@@ -65,7 +73,7 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> str:
             return f"the disk is full{_place(error)}: make room, or name another place"
         return f"{error.strerror or _one_line(error) or type(error).__name__}{_place(error)}"
     if isinstance(error, ValueError) and type(error).__module__ == "builtins":  # a value that cannot be, as --loss 2
-        return _as_options(_one_line(error))
+        return as_options(_one_line(error))
     return f"unexpected {type(error).__name__}{_colon(error)}; this is a bug, and --debug shows where"
 
 
@@ -120,9 +128,10 @@ def _extra(name: str | None) -> str:
     return f"pip install 'relae[{extra}]'" if extra else "install relae again"
 
 
-def _as_options(text: str) -> str:
+def as_options(text: str) -> str:
     """Return the advice of a Python error in the words of the command line: solver='dual' becomes --solver dual."""
-    text = re.sub(r"as in Interactions\.read\(…, (\w+='[^']*')\)", r"as in \1", text)
+    for pattern, words in _PYTHON.items():
+        text = re.sub(pattern, words, text)
     names = "|".join(_OPTIONS)
     text = re.sub(r"(?<![-\w])(min|max|stop)_(\w+)(?!\w|=)", lambda f: f"--{f[1]}-{f[2].replace('_', '-')}", text)
     return re.sub(
@@ -133,7 +142,7 @@ def _as_options(text: str) -> str:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"relae: {_one_line(message)}", file=sys.stderr)
+    print(f"relae: {as_options(_one_line(message))}", file=sys.stderr)
 
 
 def _leave_pipe() -> NoReturn:

@@ -11,7 +11,7 @@ import typer
 from relae.serve import Settings
 from relae.store import KINDS
 
-_TABLE = "Columns of a table"
+_TABLE = "Columns of a table, weights and features"
 _SPLIT = "Validation and test"
 _PARAMETERS = "The model and its parameters"
 _HISTORY = "Whose history"
@@ -42,7 +42,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 SplitOption = Annotated[
     str | None,
     typer.Option(
-        help="auto (if not given), paper, strong (users held out), weak (items held out), last (of each user) or time.",
+        help="auto (if not given), paper, strong (users held out), weak (items held out), last (of each user), time, "
+        "or new-items (items that nobody is known to have, for cold start).",
         rich_help_panel=_SPLIT,
     ),
 ]
@@ -70,7 +71,6 @@ SolverOption = Annotated[
 ]
 DtypeOption = Annotated[str, typer.Option(help="float32 or float64.")]
 
-XiOption = Annotated[float | None, typer.Option(help="Another ξ than the model's own, from 0 to 1: no refit.")]
 HistoryOption = Annotated[str | None, typer.Option(help="Ids of items, separated by commas.", rich_help_panel=_HISTORY)]
 HistoryFileOption = Annotated[
     Path | None,
@@ -112,16 +112,38 @@ _COLUMNS: Given = {
     "rating": (str, "The column of ratings."),
     "min_rating": (float, "The lowest rating that counts."),
     "weight": (str, "The column of weights; without it 1."),
-    "timestamp": (str, "The column of times, for --split last and time."),
+    "weighting": (str, "What an amount of --weight counts: linear (if not given), sqrt, log (1 stays 1) or binary."),
+    "timestamp": (str, "The column of times, for --split last and time, and for --half-life."),
+    "half_life": (
+        float,
+        "After how long an interaction counts half, in the unit of --timestamp (dates: microseconds).",
+    ),
     "titles": (Path, "A table with the columns item and title."),
     "min_user_count": (int, "Drop users with fewer items."),
     "min_item_count": (int, "Drop items with fewer users."),
+    "features": (
+        Path,
+        "A table with a row per item, its items in a column named as --item says: the other columns are features for "
+        "the linear models and contentknn, and items without users can be recommended by them.",
+    ),
+    "feature_columns": (str, "Some columns of it, separated by commas; all that tell something if not given."),
+    "separator": (
+        list[str],
+        "What stands between several values in one of these columns, such as 'genres=|'; can be repeated.",
+        "COLUMN=TEXT",
+    ),
+    "feature_weight": (
+        float,
+        "How much a feature counts beside a user; 1 if not given, 0 leaves features out. It is never tuned: try some.",
+    ),
 }
 _MODEL: Given = {
     "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
     "l2": (float, "The penalty λ; by a rule from the data if not given, and `relae tune` does better."),
-    "dropout": (float, "Of rdlae, edlae and dlae (0.3 if not given), multvae and hmlet: from 0 to below 1."),
-    "xi": (float, "Of rdlae and rlae: the most an item may explain itself, from 0 to 1; 0.4 if not given."),
+    "dropout": (float, "Of rdlae, edlae, dlae, dan and deql (0.3 if not given), multvae and hmlet: from 0 to below 1."),
+    "xi": (float, "Of rdlae, rlae (0.4 if not given) and dan (0): the most an item may explain itself, from 0 to 1."),
+    "user_norm": (float, "Of dan: how much less users with many items count, mostly from 0 to 1; 0.3 if not given."),
+    "item_norm": (float, "Of dan: how much popular items are held back, mostly from 0 to 0.5; 0 if not given."),
     "neighbours": (int, "Of --solver local (200 if not given) and itemknn: the nearest items that count."),
     "alpha": (float, "Of gfcf: the weight of its low-pass filter; 0.3 if not given."),
     "rank": (int, "Of gfcf: its singular vectors; 256 if not given."),
@@ -132,6 +154,12 @@ _MODEL: Given = {
     "epochs": (int, "Of ials and of models that are trained: passes over the data, at most."),
     "patience": (int, "Of models that are trained: validations without a gain before they stop; 0 never stops."),
     "set": (list[str], "Any parameter of the model, such as --set seed=3; can be repeated.", "NAME=VALUE"),
+}
+
+_DIALS: Given = {
+    "xi": (float, "Another ξ than the model's own, from 0 to 1: no refit."),
+    "item_norm": (float, "Hold popular items back by this power of their users, mostly from 0 to 0.5: no refit."),
+    "propensity": (float, "Divide scores by this power of √popularity, mostly from 0 to 1: no refit."),
 }
 
 
@@ -154,13 +182,18 @@ def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `columns` an option for the columns of a table of histories."""
-    wanted = ("user", "item", "rating", "min_rating", "weight")
+    wanted = ("user", "item", "rating", "min_rating", "weight", "weighting", "timestamp", "half_life")
     return _spread(command, "columns", {name: _COLUMNS[name] for name in wanted}, "Columns of --histories")
 
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `parameters` the options that say what to fit."""
     return _spread(command, "parameters", _MODEL, _PARAMETERS)
+
+
+def takes_dials(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command with a parameter `dials` the options that turn a fitted model."""
+    return _spread(command, "dials", _DIALS, "Dials of linear models")
 
 
 def takes_limits(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae.cli._console import errors, output, print_json, table
-from relae.cli._data import Columns, read
+from relae.cli._data import Columns, read, shape
 from relae.data.interactions import Statistics
 from relae.errors import PlanError
 from relae.solvers import SOLVERS, Forecast, available_memory, forecast, gigabytes
@@ -26,14 +26,14 @@ def plan(source: str, columns: Mapping[str, Any], *, solver: str, dtype: str, as
     with console.status(f"reading {source}"):
         title, data = read(source, Columns().but(columns))
     sizes = data.statistics()
-    shape = sizes.users, sizes.items, sizes.interactions
+    matrix = shape(data)
     available = available_memory()
     try:
-        chosen: str | None = make_plan(*shape, solver=solver, dtype=dtype, available_bytes=available).solver
+        chosen: str | None = make_plan(*matrix, solver=solver, dtype=dtype, available_bytes=available).solver
         refusal = None
     except PlanError as error:
         chosen, refusal = None, error
-    forecasts = [forecast(name, *shape, dtype) for name in SOLVERS]
+    forecasts = [forecast(name, *matrix, dtype) for name in SOLVERS]
     with console.status("measuring how fast this machine multiplies matrices"):
         rate = gemm_rate(dtype)
     if as_json:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from relae.cli import _histories
-from relae.cli._catalog import Catalog, linear, opened, readable
+from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
 from relae.cli._console import counted, errors, output, print_json, show_table, table
 from relae.cli._data import Columns, read
 from relae.cli._histories import Asked
@@ -41,7 +41,7 @@ class Request:
     histories: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)  # of `histories`
     k: int = 10
-    xi: float | None = None
+    dials: Mapping[str, float] = field(default_factory=dict)
     allow: Sequence[str] | None = None
     deny: Sequence[str] | None = None
     exclude_seen: bool = True
@@ -60,7 +60,7 @@ class Request:
 def recommend(path: Path, request: Request) -> None:
     """Show lists, or write them as rows."""
     whose = _check(request)
-    saved, model = opened(path, request.xi)
+    saved, model = opened(path, request.dials)
     if request.explain:
         linear(model, "--explain")
     catalog = Catalog(model)
@@ -156,7 +156,7 @@ def _answer(catalog: Catalog, asked: Asked, row: int, request: Request, options:
             catalog.record(column) | {"score": float(score)} | reason
             for column, score, reason in zip(columns, scores[0], reasons, strict=False)
         ],
-        "xi": getattr(model, "xi", None),
+        **standing(model),
         "k": request.k,
         "user": None if asked.users is None else asked.users.take(np.array([row]))[0],
         "known": int(history.nnz),
@@ -189,9 +189,9 @@ def because(catalog: Catalog, why: Explanation, *, positive: bool = False) -> li
 
 def _show(console: Console, answer: Mapping[str, Any], explain: bool) -> None:
     who = "" if answer["user"] is None else f" for {escape(readable(answer['user']))}"
-    ξ = "" if answer["xi"] is None else f", ξ = {answer['xi']:g}"
     source = "the most popular items" if answer["popular"] else f"by {counted(answer['known'], 'item')}"
-    console.print(f"[bold]{counted(len(answer['items']), 'item')}{who}[/bold] [dim]({source}{ξ})[/dim]")
+    how = ", ".join(part for part in (source, in_signs(answer)) if part)
+    console.print(f"[bold]{counted(len(answer['items']), 'item')}{who}[/bold] [dim]({how})[/dim]")
     has_titles = any(entry["title"] for entry in answer["items"])
     columns = [">", "item", *(["~title"] if has_titles else []), ">score", ">users", "group"]
     shown = table(*columns, *(["~because of"] if explain else []))

@@ -14,6 +14,7 @@ from relae import __version__
 from relae.analysis import report
 from relae.baselines import Popularity
 from relae.cli import _console
+from relae.cli._choice import read_point, rivals
 from relae.cli._data import Columns, Divided, load
 from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
@@ -61,10 +62,13 @@ def make(
     common = _common(run, out, result, divided, judged, differences, samples, user_ids, today)
     if model is not None:
         common["samples"] = report.samples(model, divided.test, samples, ids=user_ids)
-    if isinstance(model, LinearAutoencoder):
-        data: report.ReportData | report.ModelReportData = _linear(common, result, _of(Trial, trials), model)
+    if "kind" in result:
+        data: report.ReportData | report.ModelReportData = _other(
+            common, result, _of(ModelTrial, trials), divided, type(models[0][1]).__name__
+        )
     else:
-        data = _other(common, result, _of(ModelTrial, trials), divided, type(models[0][1]).__name__)
+        assert isinstance(model, LinearAutoencoder)
+        data = _linear(common, result, _of(Trial, trials), model)
     page = report.render(data)
     target = run / "report.html" if out is None else out
     write_text(target, page)
@@ -121,7 +125,7 @@ def _examine_family(result: Any, trials: Sequence[Trial]) -> None:
         raise ValueError("there is no best point")
     first, second = result["axes"]
     for record in (result["chosen"], *result["best"].values(), *result["front"]):
-        _point(record).model()
+        read_point(record).model()
         if not {first, second, result["objective"]} <= set(record):
             raise ValueError("a point lacks a metric")
 
@@ -152,10 +156,7 @@ def _cut_off(result: Mapping[str, Any]) -> int:
 def _load(run: Path, result: Mapping[str, Any]) -> Divided:
     request = result["request"]
     try:
-        columns = dict(request["columns"])
-        if columns.get("titles") is not None:
-            columns["titles"] = Path(columns["titles"])
-        given = Columns(**columns), request["split"], request["share"], request["seed"]
+        given = Columns.of(request["columns"]), request["split"], request["share"], request["seed"]
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{run / 'result.json'} does not say how to read the data ({error}): tune again") from error
     try:
@@ -176,11 +177,6 @@ def _check(run: Path, result: Mapping[str, Any], purpose: Mapping[str, Any], div
 # --- the models --------------------------------------------------------------------------------------------------
 
 
-def _point(record: Mapping[str, float]) -> Point:
-    metrics = {name: value for name, value in record.items() if name not in ("l2", "dropout", "xi")}
-    return Point(record["l2"], record["dropout"], record["xi"], metrics)
-
-
 def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> list[tuple[str, HistoryRecommender]]:
     """Return the chosen model and its rivals, not fitted, by role."""
     if "kind" in result:
@@ -192,9 +188,9 @@ def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> 
         request = result["request"]
         how = {"solver": request["solver"]}
         how |= {name: value for name, value in request.get("parameters", {}).items() if name == "neighbours"}
-        ease = result["best"].get("EASE")
-        rivals = [] if ease is None or ease == result["chosen"] else [("EASE", ease)]
-        found = [(role, _point(at).model().set_params(**how)) for role, at in [("chosen", result["chosen"]), *rivals]]
+        chosen, bests = read_point(result["chosen"]), {name: read_point(at) for name, at in result["best"].items()}
+        points = [("chosen", chosen), *rivals(chosen, bests)]
+        found = [(role, point.model().set_params(**how)) for role, point in points]
     return [*found, ("popularity", Popularity())]
 
 
@@ -208,7 +204,7 @@ def _judge(
     """Fit the chosen model; evaluate it and its rivals unless the run already says all there is to say.
 
     Rivals come first: what was fitted of them is gone when the chosen one comes. If the run says all and no samples are
-    wanted, a model that is not linear need not be fitted at all.
+    wanted, only a run of the linear autoencoders needs a fit, for its ξ.
     """
     chosen, k = models[0][1], _cut_off(result)
     saved = result["test"] or []
@@ -216,7 +212,7 @@ def _judge(
     known = {(row["metric"], row["k"]) for entry in saved[:1] for row in entry["figures"]}
     if differences and all((metric, k) in known for metric in report.METRICS if metric != "unbiased_recall"):
         judged = [_judged(entry["role"], entry["model"], entry["figures"]) for entry in saved]
-        if not samples and not isinstance(chosen, LinearAutoencoder):
+        if not samples and "kind" in result:
             return None, judged, differences
         return chosen.fit(divided.test.train, progress=progress), judged, differences
     evaluations = {role: _evaluated(type(m)(**m.get_params()), divided, k, progress) for role, m in models[1:]}
@@ -302,17 +298,15 @@ def _common(
 def _linear(
     common: Mapping[str, Any], result: Mapping[str, Any], trials: Sequence[Trial], model: LinearAutoencoder
 ) -> report.ReportData:
-    chosen = result["chosen"]
+    chosen: Mapping[str, Any] = read_point(result["chosen"]).parameters
     return report.ReportData(
         **common,
+        **chosen,
         model_name=type(model).__name__,
-        l2=chosen["l2"],
-        dropout=chosen["dropout"],
-        xi=chosen["xi"],
         axes=(result["axes"][0], result["axes"][1]),
         trials=[_trial(trial) for trial in trials],
-        bests={name: _shown(_point(point)) for name, point in result["best"].items()},
-        front=[_shown(_point(point)) for point in result["front"]],
+        bests={name: _shown(read_point(point)) for name, point in result["best"].items()},
+        front=[_shown(read_point(point)) for point in result["front"]],
         fit=report.fit_facts(model),
         neighbours=report.neighbours(model),
     )
@@ -353,6 +347,7 @@ def _trial(trial: Trial) -> report.Trial:
     return report.Trial(
         l2=trial.l2,
         dropout=trial.dropout,
+        user_norm=trial.user_norm,
         xi_interval=trial.xi_interval,
         residual=trial.residual,
         solver=trial.solver,

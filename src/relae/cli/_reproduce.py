@@ -33,7 +33,7 @@ def reproduce(
     if not tolerance >= 0:
         raise DataError(f"the tolerance must be a number of at least 0, got {tolerance}")
     if time_budget is not None and not time_budget > 0:
-        raise DataError(f"the time budget must be a number of seconds above 0, got {time_budget}")
+        raise DataError(f"the time budget must be a number of minutes above 0, got {time_budget / 60:g}")
     console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {dataset}"):
         job = experiment(table, dataset, models)

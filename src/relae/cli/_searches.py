@@ -1,18 +1,18 @@
-"""The two searches behind `relae tune`: all linear autoencoders at once, and the parameters of any other model."""
+"""The two searches behind `relae tune`: of the linear autoencoders, and of the parameters of any other model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from rich.markup import escape
 
 from relae.baselines import Popularity
-from relae.cli._choice import chosen_model
+from relae.cli._choice import chosen_model, rivals, saved_point
 from relae.cli._data import Columns
 from relae.errors import DataError
 from relae.evaluation import Grid, Split
 from relae.evaluation.grid import short
-from relae.models import LinearAutoencoder
+from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.solvers import Progress
 from relae.store import kind
@@ -73,31 +73,35 @@ class Searching(Protocol, Generic[_Result]):
 def searching(request: Request) -> "Searching[Any]":
     """Return the search for a model; what it cannot use is an error."""
     name = str(request.parameters.get("model", "rdlae"))
-    return LinearSearch(request) if issubclass(kind(name), LinearAutoencoder) else ModelSearch(request)
+    found = kind(name)  # the weights of DEQL are no matter of ξ
+    return LinearSearch(request) if issubclass(found, LinearAutoencoder) and found is not DEQL else ModelSearch(request)
 
 
 class LinearSearch:
-    """All six linear autoencoders at once: l2, dropout, and every ξ from one inverse."""
+    """All six linear autoencoders at once, or DAN: l2, dropout, norms of users, and every dial from one inverse."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
         given = dict(request.parameters)
         name, self.neighbours = str(given.pop("model", "rdlae")), given.pop("neighbours", None)
-        if name != "rdlae":
+        self.norms = name == "dan"
+        if name not in ("rdlae", "dan"):
             raise DataError(
                 f"one run tunes all six linear autoencoders, {name} among them: leave --model {name} out, and name it "
                 f"in `relae fit --from RUN --model {name}`"
             )
         if given:
             raise DataError(
-                f"{', '.join(map(_flag, given))} cannot be fixed: a run finds l2, dropout and ξ; leave it out"
+                f"{', '.join(map(_flag, given))} cannot be fixed: a run finds l2, dropout and ξ, and norms with "
+                "--model dan; leave it out"
             )
 
     def purpose(self) -> dict[str, Any]:
-        """What has to be the same; without neighbours it is as it was before there were any."""
+        """What has to be the same; without neighbours and norms it is as it was before there were any."""
         kept = ("search", "objective", "keep", "loss", "solver")
         found = {name: getattr(self.request, name) for name in kept}
-        return found if self.neighbours is None else found | {"neighbours": self.neighbours}
+        found |= {} if self.neighbours is None else {"neighbours": self.neighbours}
+        return found | ({"norms": True} if self.norms else {})
 
     def run(self, split: Split, journal: Journal, time_budget: float | None, progress: Progress, say: Say) -> Tuning:
         """Search, or go on."""
@@ -110,6 +114,7 @@ class LinearSearch:
             constraint=request.constraint,
             solver=request.solver,
             neighbours=self.neighbours,
+            norms=self.norms,
             journal=journal,
             time_budget=time_budget,
             progress=progress,
@@ -118,13 +123,17 @@ class LinearSearch:
 
     def tables(self, result: Tuning) -> list[Grid]:
         """The best of each model, and the trade-off."""
-        return [result.grid(), _front(result)]
+        bests, front = result.grid(), _front(result)
+        if not self.norms:
+            return [bests, front]
+        plain = sum(trial.user_norm == 0 for trial in result.trials)
+        note = f"searched for DAN: models without norms had only {plain} of them, and may do better by their own search"
+        return [replace(bests, notes=[*bests.notes, note]), front]
 
     def models(self, result: Tuning) -> list[tuple[str, HistoryRecommender]]:
-        """The chosen model, EASE if it is another, and popularity."""
-        best, ease = result.best(), result.bests.get("EASE")
-        found: list[tuple[str, HistoryRecommender]] = [("chosen", self._model(best))]
-        found += [("EASE", self._model(ease))] if ease is not None and ease is not best else []
+        """The chosen model, its rival and popularity."""
+        best = result.best()
+        found = [(role, self._model(point)) for role, point in [("chosen", best), *rivals(best, result.bests)]]
         return [*found, ("popularity", Popularity())]
 
     def _model(self, point: Point) -> LinearAutoencoder:
@@ -134,10 +143,10 @@ class LinearSearch:
     def record(self, result: Tuning) -> dict[str, Any]:
         """The chosen point, the best of each model and the trade-off."""
         return {
-            "chosen": _point(result.best()),
-            "best": {name: _point(point) for name, point in result.bests.items()},
+            "chosen": saved_point(result.best()),
+            "best": {name: saved_point(point) for name, point in result.bests.items()},
             "axes": list(result.axes()),
-            "front": [_point(point) for point in result.pareto()],
+            "front": [saved_point(point) for point in result.pareto()],
         }
 
 
@@ -210,18 +219,15 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _point(point: Point) -> dict[str, float]:
-    return {"l2": point.l2, "dropout": point.dropout, "xi": point.xi, **point.metrics}
-
-
 def _linear_news(trial: Trial, so_far: Tuning) -> str:
     name = so_far.objective
     best, here = so_far.best(), max(trial.points, key=lambda point: point[name])
+    beta, alpha = (f"β {trial.user_norm:<3g} ", f"α {here.item_norm:<4g} ") if so_far.normalizing else ("", "")
     text = (
-        f"{len(so_far.trials):>3}  l2 {trial.l2:<7g} dropout {trial.dropout:<4g} {name} {here[name]:.4f} "
-        f"at ξ {here.xi:<6g} {trial.fit_seconds + trial.evaluate_seconds:5.1f} s"
+        f"{len(so_far.trials):>3}  l2 {trial.l2:<7g} dropout {trial.dropout:<4g} {beta}{name} {here[name]:.4f} "
+        f"at ξ {here.xi:<6g} {alpha}{trial.fit_seconds + trial.evaluate_seconds:5.1f} s"
     )
-    return _marked(text, (best.l2, best.dropout) == (trial.l2, trial.dropout))
+    return _marked(text, best in trial.points)
 
 
 def _model_news(trial: ModelTrial, so_far: ModelTuning) -> str:
@@ -245,14 +251,16 @@ def _front(result: Tuning) -> Grid:
     chosen = result.best()
     step = max(1, len(front) // 10)
     shown = [point for at, point in enumerate(front) if at % step == 0 or at == len(front) - 1 or point is chosen]
+    signs = {"l2": "l2", "dropout": "dropout", "xi": "ξ"}
+    signs |= {"user_norm": "β", "item_norm": "α"} if result.normalizing else {}
     rows: Sequence[Sequence[str]] = [
         [
             "→ chosen" if point is chosen else "",
-            *(f"{value:.4g}" for value in (point.l2, point.dropout, point.xi)),
+            *(f"{getattr(point, name):.4g}" for name in signs),
             *(f"{point.metrics[name]:.4f}" for name in (first, second)),
             f"{point[first] / front[0][first] - 1:+.1%}",
         ]
         for point in shown
     ]
-    header = ["", "l2", "dropout", "ξ", first, second, "accuracy"]
+    header = ["", *signs.values(), first, second, "accuracy"]
     return Grid("The trade-off: no point beats these in both", header, rows, [f"{len(front)} points on the front"])

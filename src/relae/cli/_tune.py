@@ -145,7 +145,7 @@ def _command(request: Request, out: Path) -> str:
         f"--{name.replace('_', '-')} {shlex.quote(str(part))}"
         for name, value in options.items()
         if value != defaults.get(name)
-        for part in (value if isinstance(value, list) else [value])
+        for part in (value if isinstance(value, (list, tuple)) else [value])
     ]
     return " ".join(["relae tune", shlex.quote(request.source), *given, "--out", shlex.quote(os.fspath(out))])
 

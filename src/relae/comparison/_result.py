@@ -43,7 +43,7 @@ class Standing:
     choice : str
         How, in words.
     choose_seconds, fit_seconds, evaluate_seconds : float
-        Of the search (shared by the linear autoencoders), of the last fit, and of the test users.
+        Of the search (shared by the six linear autoencoders), of the last fit, and of the test users.
     size : int
         Bytes of the fitted model's arrays.
     complete : bool

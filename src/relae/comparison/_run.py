@@ -14,7 +14,7 @@ import numpy as np
 from relae.comparison._result import METRICS, LeftOut, Standing, Standings
 from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
-from relae.models import RDLAE, LinearAutoencoder
+from relae.models import DAN, Dial
 from relae.recommender import HistoryRecommender
 from relae.solvers import Progress
 from relae.store import KINDS, kind
@@ -22,6 +22,9 @@ from relae.tuning import Journal, Point, Training, check_users, fitted, tune, tu
 
 POPULARITY = "popularity"
 _CHOOSING = 0.8  # of the time of a model
+_SIX = ("rdlae", "edlae", "dlae", "rlae", "ease", "lae")
+_SEARCHED = {"linear": "all six", "dan": "DAN"}  # what has a search of inversions, and for whom
+_PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")
 _STRANGERS = "only users of the training data have a vector, and the test users are others"
 
 
@@ -63,9 +66,10 @@ class Contest:
     k : int
         The cut-off of all metrics; parameters are chosen by ndcg@k.
     budget : int
-        Inversions that the linear autoencoders share, and fits of every other model with parameters to search.
+        Inversions that the six linear autoencoders share, as many for DAN, and fits of every other model with
+        parameters to search.
     time_budget : float, optional
-        Seconds of choosing for each model. The linear autoencoders put theirs together. A model that is trained gets
+        Seconds of choosing for each model. The six put theirs together. A model that is trained gets
         half of it to find the number of epochs, and the last fit then takes about as long.
     seed : int
         Of what searches draw at random.
@@ -86,8 +90,9 @@ class Contest:
     purpose: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.k <= self.test.train.n_items:
-            raise DataError(f"k must lie between 1 and the {self.test.train.n_items:,} items there are, got {self.k!r}")
+        most = min(self.valid.n_candidates, self.test.n_candidates)
+        if not 1 <= self.k <= most:
+            raise DataError(f"k must lie between 1 and the {most:,} items there are, got {self.k!r}")
         if self.budget < 1:
             raise DataError(f"the budget must be a whole number of fits, at least 1, got {self.budget!r}")
         if self.time_budget is not None and not self.time_budget > 0:
@@ -105,14 +110,15 @@ class Contest:
         done.
         """
         waiting = [name for name in self.models if name not in done]
-        linear = [name for name in waiting if issubclass(kind(name), LinearAutoencoder)]
+        linear = [name for name in waiting if name in _SIX]
         groups = [[name] for name in waiting if name not in linear] + ([linear] if linear else [])
         groups.sort(key=lambda group: waiting.index(group[0]))
         before = len(self.models) - len(waiting)
         for group in groups:
-            meter = _Meter(progress, "linear" if group is linear else group[0], before, len(group), len(self.models))
+            title = "linear" if group is linear else group[0]
+            meter = _Meter(progress, title, before, len(group), len(self.models))
             try:
-                yield from self._linear(group, meter) if group is linear else self._other(group[0], meter)
+                yield from self._linear(group, title, meter) if title in _SEARCHED else self._other(title, meter)
             finally:
                 meter.close()
             before += len(group)
@@ -126,15 +132,16 @@ class Contest:
 
     # --- the linear autoencoders -----------------------------------------------------------------------------------
 
-    def _linear(self, names: Sequence[str], meter: "_Meter") -> Iterator[Standing | LeftOut]:
-        """One search for all, and one fit for those with the same l2 and dropout."""
-        with self._journal("linear") as journal:
+    def _linear(self, names: Sequence[str], title: str, meter: "_Meter") -> Iterator[Standing | LeftOut]:
+        """One search for the six, or for DAN, and one fit for those with the same l2, dropout and norm of users."""
+        with self._journal(title) as journal:
             try:
                 found = tune(
                     self.valid,
                     objective=self.objective,
                     budget=self.budget,
                     metrics=(),
+                    norms=title == "dan",
                     journal=journal,
                     time_budget=None if self.time_budget is None else self.time_budget * len(names),
                     progress=meter.report,
@@ -143,21 +150,21 @@ class Contest:
                 yield from (LeftOut(name, _in_words(error)) for name in names)
                 return
         seconds = sum(trial.fit_seconds + trial.evaluate_seconds for trial in found.trials)
-        words = f"out of {_counted(len(found.trials), 'inversion')} for all six"
-        groups: dict[tuple[float, float], list[tuple[str, Point]]] = {}
+        words = f"out of {_counted(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
+        groups: dict[tuple[float, float, float], list[tuple[str, Point]]] = {}
         for name in names:
-            point = found.bests[KINDS[name]]
-            groups.setdefault((point.l2, point.dropout), []).append((name, point))
-        for (l2, dropout), members in groups.items():
+            point = found.best(KINDS[name])
+            groups.setdefault((point.l2, point.dropout, point.user_norm), []).append((name, point))
+        for (l2, dropout, user_norm), members in groups.items():
             try:
-                xis = [point.xi for _, point in members]
-                judged = self._judged(RDLAE(l2, dropout), meter, xis=xis)
+                dials = [Dial(point.xi, point.item_norm) for _, point in members]
+                judged = self._judged(DAN(l2, dropout, user_norm=user_norm), meter, dials=dials)
             except (RelaeError, MemoryError) as error:
                 yield from (LeftOut(name, _in_words(error)) for name, _ in members)
                 continue
             for (name, point), evaluation in zip(members, judged.evaluations, strict=True):
                 own = point.model(KINDS[name])
-                searched = [each for each in own.get_params() if each in ("l2", "dropout", "xi")]
+                searched = [each for each in own.get_params() if each in _PARAMETERS]
                 yield _standing(name, _Chosen(own, searched, words, seconds, found.complete), judged, evaluation)
 
     # --- every other model -----------------------------------------------------------------------------------------
@@ -227,7 +234,7 @@ class Contest:
         model: HistoryRecommender,
         meter: "_Meter",
         *,
-        xis: Sequence[float] | None = None,
+        dials: Sequence[Dial] | None = None,
         checkpoint: Path | None = None,
     ) -> _Judged:
         """Fit to all but the test users, and judge by them; the fit is then forgotten."""
@@ -235,7 +242,7 @@ class Contest:
         fitted(model, self.test.train, progress=meter.report, checkpoint=checkpoint)
         between = perf_counter()
         judge: Any = partial(evaluate, model, self.test, tuple(METRICS), [self.k], progress=meter.report)
-        found = [judge()] if xis is None else list(judge(xis=xis))
+        found = [judge()] if dials is None else list(judge(xis=dials))
         seconds = round(perf_counter() - between, 3)
         training = Training.of(model)  # its seconds count those before a break as well
         fit_seconds = round(between - started, 3) if training is None else training.curve[-1].seconds
@@ -290,7 +297,7 @@ def _standing(name: str, chosen: _Chosen, judged: _Judged, evaluation: Evaluatio
         judged.evaluate_seconds,
         judged.size,
         chosen.complete,
-        replace(evaluation, model=repr(chosen.model), xi=None),
+        replace(evaluation, model=repr(chosen.model), xi=None, dial=None),
     )
 
 

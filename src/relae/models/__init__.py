@@ -15,11 +15,16 @@ Beyond the paper there are `DAN`, with users and items normalized by how active 
 loss counts what dropout has kept as well.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
+from relae.recommender import Range
 from relae.solvers import NEIGHBOURS
 
 __all__ = [
@@ -214,17 +219,25 @@ class DAN(LinearAutoencoder):
         return self._share(DAN(**self.get_params() | dial._asdict()))
 
 
-class DEQL(_Denoising):
+class DEQL(LinearAutoencoder):
     """EDLAE whose loss counts what dropout has kept, too (Guo et al. 2026): from EDLAE (0) to DLAE (1).
 
     Parameters
     ----------
     l2, dropout
-        As of EDLAE.
+        As of EDLAE; dropout is above 0.
     kept : float
         What an entry that dropout has kept counts in the loss, beside one that it has dropped. Like ξ, it only scales
-        the columns of one inverse. `with_xi` gives RDLAE.
+        the columns of one inverse. Another ξ than 0 gives RDLAE or DAN, without it.
+    item_norm, propensity
+        As of DAN.
     """
+
+    SPACE: ClassVar[Mapping[str, Range]] = {
+        "l2": Range(1.0, 10_000.0, log=True),
+        "dropout": Range(0.05, 0.9),
+        "kept": Range(0.0, 1.0),
+    }
 
     xi = 0.0
 
@@ -234,20 +247,40 @@ class DEQL(_Denoising):
         dropout: float = 0.3,
         kept: float = 0.1,
         *,
+        item_norm: float = 0.0,
+        propensity: float = 0.0,
         solver: str = "auto",
         dtype: str = "float32",
         neighbours: int = NEIGHBOURS,
         nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout, self.kept = l2, dropout, kept
+        self.item_norm, self.propensity = item_norm, propensity
         self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
-    def column_weights(self, xi: float | None = None) -> Any:
+    def fit(self, data: Any, **options: Any) -> Self:
+        """Fit to interactions, as all linear autoencoders."""
+        algebra.check_emphasis(self.dropout, self.kept)
+        return super().fit(data, **options)
+
+    def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""
         if xi is not None:
             return super().column_weights(xi)
         self._check_fitted()
         return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout, self.kept)
+
+    def with_xi(self, xi: float) -> LinearAutoencoder:
+        """Return the model with another ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""
+        return self._turned(self._dial(xi))
+
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        if dial.xi == self.xi:
+            norms = {"item_norm": dial.item_norm, "propensity": dial.propensity}
+            return self._share(DEQL(**self.get_params() | norms))
+        if dial[1:] == (0, 0):
+            return self._share(RDLAE(self.l2, self.dropout, dial.xi, **self._how()))
+        return self._share(_normalized(self, dial))
 
 
 def _normalized(model: LinearAutoencoder, dial: Dial) -> DAN:

@@ -7,7 +7,7 @@ from relae.tuning._model_result import ModelTrial, ModelTuning
 from relae.tuning._result import Constraint, Point, Trial, Tuning
 from relae.tuning._search import Auto, GridSearch, Search
 from relae.tuning._training import Epoch, Training, check_users, fitted
-from relae.tuning._tune import tune
+from relae.tuning._tune import planned, tune
 
 __all__ = [
     "Auto",
@@ -25,6 +25,7 @@ __all__ = [
     "Tuning",
     "check_users",
     "fitted",
+    "planned",
     "read_trial",
     "tune",
     "tune_model",

@@ -66,7 +66,7 @@ def tune_model(
     on_trial
         Called with each new trial and the result so far.
     """
-    names, ks = asked([objective], metrics, split.train.n_items)
+    names, ks = asked([objective], metrics, split.n_candidates)
     check_users(model, split)
     searched = _space(model, space)
     plan = BoxSearch(model.get_params(), searched, objective, budget, seed)

@@ -71,9 +71,9 @@ def tune(
         Called with each new trial and the result so far.
     """
     wanted = [objective, *([constraint.metric] if constraint else [])]
-    names, ks = asked(wanted, metrics, split.train.n_items)
+    names, ks = asked(wanted, metrics, split.n_candidates)
     how = {"solver": solver, "dtype": dtype} | ({} if neighbours is None else {"neighbours": neighbours})
-    plan = _planned(search, split, objective, budget, constraint, norms)
+    plan = planned(search, split, objective, budget, constraint, norms)
     trials = [] if journal is None else journal.of(Trial)
     result = Tuning(objective, constraint, trials)
     while (setting := plan.next(trials)) is not None:
@@ -143,9 +143,15 @@ def asked(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> tuple[
     return list(dict.fromkeys([*(name.partition("@")[0] for name in wanted), *metrics])), sorted(ks)
 
 
-def _planned(
-    search: str | Search, split: Split, objective: str, budget: int, constraint: Constraint | None, norms: bool
+def planned(
+    search: str | Search,
+    split: Split,
+    objective: str,
+    budget: int = 16,
+    constraint: Constraint | None = None,
+    norms: bool = False,
 ) -> Search:
+    """Return the search of a name, made for the data of a split; see `tune`."""
     if not isinstance(search, str):
         return search
     scale = suggested_l2(split.train.matrix)

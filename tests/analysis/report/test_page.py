@@ -180,6 +180,53 @@ def test_a_single_point_has_a_chart(data):
     assert not re.search(r'="[^"]*\bnan\b', page)
 
 
+def test_norms_have_a_place_in_every_part_and_mislead_in_none(data):
+    """Two inversions of one l2 and dropout are one circle, with the better of their values; ξ is at the chosen α."""
+    names = list(data.front[0].metrics)
+
+    def point(beta, alpha, xi, value):
+        return Point(data.l2, data.dropout, xi, dict.fromkeys(names, value), beta, alpha)
+
+    trials = [
+        replace(
+            data.trials[0],
+            l2=data.l2,
+            dropout=data.dropout,
+            user_norm=beta,
+            points=[
+                point(beta, alpha, xi, base + alpha / 10 - abs(xi - 0.4) / 50)
+                for alpha in (0.0, 0.3)
+                for xi in (0.0, 0.4)
+            ],
+        )
+        for beta, base in ((0.0, 0.51), (0.7, 0.61))
+    ]
+    chosen = trials[1].points[3]
+    page = render(
+        replace(
+            data,
+            model_name="DAN",
+            xi=0.4,
+            user_norm=0.7,
+            item_norm=0.3,
+            trials=trials,
+            front=[chosen],
+            bests={"RDLAE": trials[0].points[1], "DAN": chosen},
+        )
+    )
+    read = Page(page)
+    assert not read.crossed
+    assert "a norm of users β of 0.7 and a norm of items α of 0.3" in read.text
+    assert page.count('r="7"') == 2  # one circle, for a wide page and a narrow one
+    assert "up to 0.6400</title>" in page
+    assert "up to 0.5400</title>" in page  # of β = 0, in the figure of norms and nowhere else
+    assert len(re.findall(r"dropout [\d.]+: NDCG@10 up to 0\.5400", page)) == 0
+    assert "β 0.7, α 0.3 held fixed: 2 values of ξ from one inversion" in read.text
+    rows = read.tables["The best of each model, by the validation users"]
+    assert [row[4:6] for row in rows] == [["β", "α"], ["0", "0"], ["0.7", "0.3"]]
+    assert "models without norms had only 1 inversion" in read.text
+
+
 def test_a_large_search_stays_small(data):
     points = [
         Point(data.l2, 0.1, float(xi), {name: float(value) for name in data.front[0].metrics})

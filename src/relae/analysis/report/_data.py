@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+Setting = tuple[float, float, float, float, float]  # l2, dropout, ξ, the norms of users and of items
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -50,16 +52,18 @@ class Point:
     dropout: float
     xi: float
     metrics: Mapping[str, float]
+    user_norm: float = 0.0
+    item_norm: float = 0.0
 
     @property
-    def setting(self) -> tuple[float, float, float]:
+    def setting(self) -> Setting:
         """What tells it from other points."""
-        return self.l2, self.dropout, self.xi
+        return self.l2, self.dropout, self.xi, self.user_norm, self.item_norm
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One inversion of the search, with all its ξ."""
+    """One inversion of the search, with all its ξ and norms of items."""
 
     l2: float
     dropout: float
@@ -68,6 +72,7 @@ class Trial:
     solver: str
     seconds: float
     points: Sequence[Point]
+    user_norm: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,7 @@ class DataFacts:
     popularity: Sequence[tuple[float, float]]  # share of items, most popular first; their share of interactions
     top_share: float  # of interactions with the most popular fifth of the items
     histories: Sequence[tuple[int, int, int]]  # from, up to and including, users with so many items
+    features: int = 0  # of the items
 
 
 @dataclass(frozen=True)
@@ -250,7 +256,7 @@ class ReportData(Reported):
 
     Attributes
     ----------
-    l2, dropout, xi : float
+    l2, dropout, xi, user_norm, item_norm : float
         Of the chosen model.
     axes : (str, str)
         The metrics of the trade-off: accuracy, and the tail.
@@ -266,12 +272,30 @@ class ReportData(Reported):
     l2: float
     dropout: float
     xi: float
+    user_norm: float = 0.0
+    item_norm: float = 0.0
     axes: tuple[str, str]
     trials: Sequence[Trial]
     bests: Mapping[str, Point]
     front: Sequence[Point]
     fit: Fit
     neighbours: Sequence[Neighbours] = field(default_factory=tuple)
+
+    @property
+    def setting(self) -> Setting:
+        """The chosen point."""
+        return self.l2, self.dropout, self.xi, self.user_norm, self.item_norm
+
+    @property
+    def normalizing(self) -> bool:
+        """Whether norms of users or items were searched."""
+        return any(any(point.setting[3:]) for trial in self.trials for point in trial.points)
+
+    @property
+    def trial(self) -> Trial | None:
+        """The inversion of the chosen point."""
+        here = (self.l2, self.dropout, self.user_norm)
+        return next((trial for trial in self.trials if (trial.l2, trial.dropout, trial.user_norm) == here), None)
 
 
 @dataclass(frozen=True, kw_only=True)

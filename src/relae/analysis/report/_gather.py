@@ -1,6 +1,6 @@
 """From data and a fitted model to the plain values of a report."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ def data_facts(data: Interactions) -> DataFacts:
         popularity=[(float(i / max(data.n_items, 1)), float(shares[i])) for i in at],
         top_share=float(shares[int(np.ceil(round(0.2 * data.n_items, 9)))]),
         histories=_histogram(np.diff(data.matrix.indptr)),
+        features=0 if data.features is None else data.features.n_features,
     )
 
 
@@ -94,11 +95,12 @@ def samples(model: HistoryRecommender, split: Split, count: int = 5, k: int = 8,
     quantiles = (np.arange(count) + 0.5) / max(count, 1)
     chosen = list(dict.fromkeys(int(order[int(q * len(order))]) for q in quantiles)) if len(order) else []
     item = _Items(model)
+    k = min(k, split.n_candidates)
     found = []
     for number, user in enumerate(chosen, start=1):
         history = split.histories[[user]]
         truth = set(split.truth.indices[slice(*split.truth.indptr[user : user + 2])].tolist())
-        columns, scores = model.recommend(history, min(k, len(model.items_)))
+        columns, scores = model.recommend(history, k, allow=cast(Any, split.candidates))
         weight: dict[int, float] = dict.fromkeys(history.indices.tolist(), 0.0)
         suggestions = []
         for column, score in zip(columns[0].tolist(), scores[0].tolist(), strict=True):

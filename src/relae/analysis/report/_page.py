@@ -17,7 +17,6 @@ from relae.analysis.report._data import (
     ReportData,
     Reported,
     Sample,
-    Trial,
 )
 from relae.analysis.report._html import Markup, join, tag
 from relae.analysis.report._parts import duration, facts, table
@@ -130,7 +129,9 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
 def _family_parameters(data: ReportData) -> list[str]:
     found = [f"l2 {words.number(data.l2)}"]
     found += [f"dropout {words.number(data.dropout)}"] if data.dropout else []
-    return found + ([f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE") else [])
+    found += [f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE", "DAN") else []
+    norms = {"a norm of users β of": data.user_norm, "a norm of items α of": data.item_norm}
+    return found + [f"{name} {words.number(value)}" for name, value in norms.items() if value]
 
 
 def _configurations(data: ReportData) -> int:
@@ -329,30 +330,28 @@ def _difference_cell(data: Reported, role: str, metric: str, k: int) -> Markup:
     )
 
 
-def _trial(data: ReportData) -> Trial | None:
-    return next((t for t in data.trials if (t.l2, t.dropout) == (data.l2, data.dropout)), None)
-
-
 def _dial(data: ReportData) -> Markup | None:
-    trial = _trial(data)
+    trial = data.trial
     if trial is None:
         return None
     low, high = trial.xi_interval
     ends = ("EASE", "LAE") if data.dropout == 0 else ("EDLAE", "DLAE")
+    norms = " with these norms" if data.user_norm or data.item_norm else ""
+    l2, dropout, _, *others = data.setting
     free = words.percent(data.fit.unconstrained_here, 1)
     return join(
         tag(
             "p",
             "ξ bounds how much an item may recommend itself. An item whose own weight is below ξ is free of that "
-            f"constraint. At ξ = 0 the model is {ends[0]}, at ξ = 1 it is {ends[1]}. On this data only ξ between "
-            f"{low:.3f} and {high:.3f} change anything (shaded); at the chosen ξ = {words.number(data.xi)}, "
+            f"constraint. At ξ = 0 the model is {ends[0]}{norms}, at ξ = 1 it is {ends[1]}{norms}. On this data only ξ "
+            f"between {low:.3f} and {high:.3f} change anything (shaded); at the chosen ξ = {words.number(data.xi)}, "
             f"{free} of the items are free.",
         ),
         figure(
             lambda width: plots.dial(data, trial, width),
-            f"Validation users, l2 {words.number(data.l2)} and dropout {words.number(data.dropout)} held fixed: "
-            f"{words.count(len(trial.points), 'value')} of ξ from one inversion. The share of free items is that of "
-            "the last fit.",
+            f"Validation users, {words.setting(l2, dropout, None, *others)} held fixed: "
+            f"{words.count(len(plots.dial_points(data, trial)), 'value')} of ξ from one inversion. The share of free "
+            "items is that of the last fit.",
         ),
     )
 
@@ -361,12 +360,13 @@ def _search(data: ReportData) -> Markup:
     seconds = sum(trial.seconds for trial in data.trials)
     shown = _shown(data)
     bests = list(data.bests.items())
+    signs = ("l2", "dropout", "ξ", *(("β", "α") if data.normalizing else ()))
     most = {name: max((round(p.metrics[name], 4) for _, p in bests), default=0.0) for name in shown}
     rows = [
         tag(
             "tr",
             tag("th", model, scope="row"),
-            *(tag("td", words.number(v)) for v in point.setting),
+            *(tag("td", words.number(v)) for v in point.setting[: len(signs)]),
             *(
                 tag(
                     "td",
@@ -379,24 +379,62 @@ def _search(data: ReportData) -> Markup:
         )
         for model, point in bests
     ]
-    heads = [tag("th", name, scope="col") for name in ("model", "l2", "dropout", "ξ")]
+    heads = [tag("th", name, scope="col") for name in ("model", *signs)]
     heads += [tag("th", words.metric(name), scope="col") for name in shown]
     return join(
         tag(
             "p",
             f"{words.count(len(data.trials), 'inversion')} gave {words.count(_configurations(data), 'configuration')} "
-            f"of all six models in {duration(seconds)}: each pair of l2 and dropout costs one inversion, and all its ξ "
-            "come with it.",
+            f"of {_searched(data)} in {duration(seconds)}: {_price(data)}",
         ),
         figure(
             lambda width: plots.search_map(data, width),
-            f"Each circle is one inversion; the stronger, the better its best {words.metric(data.objective)} over "
-            "all ξ.",
+            f"Each circle is {'a pair of l2 and dropout' if data.normalizing else 'one inversion'}; the stronger, the "
+            f"better its best {words.metric(data.objective)} over all ξ"
+            + (" and norms. A larger β wants a smaller l2." if data.normalizing else "."),
         ),
+        _norms(data) if data.normalizing else None,
         table("The best of each model, by the validation users", heads, rows),
-        tag("p", "A model with a free parameter contains those without: RDLAE is never behind.", class_="note")
-        if data.constraint is None
-        else None,
+        tag("p", " ".join(_remarks(data)), class_="note") if _remarks(data) else None,
+    )
+
+
+def _remarks(data: ReportData) -> list[str]:
+    """What to know about the best of each model."""
+    found = []
+    if data.constraint is None:
+        free = "DAN" if data.normalizing else "RDLAE"
+        found.append(f"A model with a free parameter contains those without: {free} is never behind.")
+    if data.normalizing:
+        plain = words.count(sum(trial.user_norm == 0 for trial in data.trials), "inversion")
+        found.append(f"The search was for DAN: models without norms had only {plain}, and may do better by their own.")
+    return found
+
+
+def _searched(data: ReportData) -> str:
+    return "DAN" if data.normalizing else "all six models"
+
+
+def _price(data: ReportData) -> str:
+    if data.normalizing:
+        return "each l2, dropout and norm of users costs one inversion, and all its ξ and norms of items come with it."
+    return "each pair of l2 and dropout costs one inversion, and all its ξ come with it."
+
+
+def _norms(data: ReportData) -> Markup:
+    """What was found for each norm of users and of items."""
+    objective = words.metric(data.objective)
+    return tag(
+        "div",
+        small_figure(
+            lambda width: plots.by_norm(data, "user_norm", "β", width),
+            f"The norm of users, by which those with many items count less: the best {objective} found for each.",
+        ),
+        small_figure(
+            lambda width: plots.by_norm(data, "item_norm", "α", width),
+            f"The norm of items, which holds popular ones back: the best {objective} found for each.",
+        ),
+        class_="halves",
     )
 
 
@@ -422,6 +460,7 @@ def _data(data: Reported) -> Markup:
         ("Interactions", f"{found.interactions:,}"),
         ("Density", words.percent(found.density, 2)),
         ("Gini of popularity", f"{found.gini:.3f} (0: all items equal, 1: one has it all)"),
+        *([("Features of items", f"{found.features:,}")] if found.features else []),
         *((f"The {name}", f"{low:,} to {high:,}, half have {mid:,.6g} or fewer") for name, (low, mid, high) in spreads),
     ]
     return join(
@@ -572,8 +611,9 @@ def _group(group: Neighbours) -> Markup:
 def _family_facts(data: ReportData) -> list[tuple[str, object]]:
     fit = data.fit
     exact = f"{fit.residual:.0e}".replace("e-0", "e-")
+    signs = ("l2", "dropout", "ξ", *(("β", "α") if data.user_norm or data.item_norm else ()))
     return [
-        ("l2, dropout, ξ", ", ".join(repr(float(v)) for v in (data.l2, data.dropout, data.xi))),
+        (", ".join(signs), ", ".join(repr(float(v)) for v in data.setting[: len(signs)])),
         ("Last fit", f"{words.count(fit.users, 'user')} × {words.count(fit.items, 'item')}: train and validation data"),
         ("Solver", f"{fit.solver}, {fit.dtype}"),
         ("Residual", _residual(data.fit, exact)),

@@ -17,7 +17,7 @@ from relae.analysis.report._charts import (
     path,
     svg,
 )
-from relae.analysis.report._data import DataFacts, Point, ReportData, Trial
+from relae.analysis.report._data import DataFacts, Point, ReportData, Setting, Trial
 from relae.analysis.report._html import Markup, join
 
 _MOST_POINTS = 1500
@@ -26,15 +26,13 @@ _MOST_POINTS = 1500
 def hover(point: Point, *names: str) -> str:
     """Return what a point says of itself."""
     figures = "; ".join(f"{words.metric(name)} {words.value(point.metrics[name])}" for name in names)
-    where = f"l2 {words.number(point.l2)}, dropout {words.number(point.dropout)}, ξ {words.number(point.xi)}"
-    return f"{where}: {figures}"
+    return f"{words.setting(*point.setting)}: {figures}"
 
 
 def chosen_point(data: ReportData) -> Point | None:
     """Return the chosen point; None if it has no place in the trade-off."""
     every = (point for trial in data.trials for point in trial.points)
-    here = (data.l2, data.dropout, data.xi)
-    return next((point for point in every if point.setting == here and _has_place(point, data)), None)
+    return next((point for point in every if point.setting == data.setting and _has_place(point, data)), None)
 
 
 def _has_place(point: Point, data: ReportData) -> bool:
@@ -69,8 +67,8 @@ def trade_off(data: ReportData, width: float) -> Markup:
     def at(point: Point) -> tuple[float, float]:
         return x(point.metrics[first]), y(point.metrics[second])
 
-    names: dict[tuple[float, float, float], list[str]] = {}
-    points: dict[tuple[float, float, float], Point] = {}
+    names: dict[Setting, list[str]] = {}
+    points: dict[Setting, Point] = {}
     for name, point in bests.items():
         names.setdefault(point.setting, []).append(name)
         points[point.setting] = point
@@ -111,9 +109,9 @@ def trade_off(data: ReportData, width: float) -> Markup:
 
 
 def dial(data: ReportData, trial: Trial, width: float) -> Markup:
-    """What ξ does at the chosen l2 and dropout: accuracy, the tail, and the items that are set free."""
+    """What ξ does where all else is as chosen: accuracy, the tail, and the items that are set free."""
     panel, gap, left = (112.0, 42.0, 52.0) if width > 500 else (100.0, 42.0, 52.0)
-    points = sorted(trial.points, key=lambda point: point.xi)
+    points = dial_points(data, trial)
     x = Scale(0.0, 1.0, left, width - 12)
     panels: list[tuple[str, str, list[tuple[float, float]]]] = [
         (words.metric(name), css, [(p.xi, p.metrics[name]) for p in points if isfinite(p.metrics[name])])
@@ -168,10 +166,46 @@ def dial(data: ReportData, trial: Trial, width: float) -> Markup:
     )
 
 
+def dial_points(data: ReportData, trial: Trial) -> list[Point]:
+    """Return the points of an inversion by their ξ, with the norm of items that was chosen."""
+    own = [point for point in trial.points if point.item_norm == data.item_norm]
+    return sorted(own, key=lambda point: point.xi)
+
+
+def by_norm(data: ReportData, name: str, sign: str, width: float) -> Markup:
+    """The best there is for each norm of users, or of items, whatever the other parameters."""
+    height = 260.0
+    groups: dict[float, list[Point]] = {}
+    for point in (point for trial in data.trials for point in trial.points):
+        groups.setdefault(getattr(point, name), []).append(point)
+    best = {norm: _best(groups[norm], data.objective) for norm in sorted(groups)}
+    known = {norm: value for norm, value in best.items() if isfinite(value)}
+    x = Scale(*around(list(best)), 52, width - 12)
+    y = Scale(*around(list(known.values()), 0.12), height - 44, 34)
+    here = getattr(data, name)
+    marks = [
+        dot(x(norm), y(value), 5 if norm == here else 3.4, "mark chosen" if norm == here else "fill ease", says)
+        for norm, value in known.items()
+        for says in [f"{sign} {words.number(norm)}: {words.metric(data.objective)} up to {words.value(value)}"]
+    ]
+    return svg(
+        width,
+        height,
+        f"What {sign} does",
+        f"The best {words.metric(data.objective)} for each {sign} that was tried; {words.number(here)} was chosen.",
+        axes(x, y, sign, words.metric(data.objective), _short, None, 4, 4),
+        path([(x(norm), y(value)) for norm, value in known.items()], "dash"),
+        *marks,
+    )
+
+
 def search_map(data: ReportData, width: float) -> Markup:
-    """All trials by l2 and dropout, the stronger the better."""
+    """All trials by l2 and dropout, the stronger the better; where several norms were tried, the best of them."""
     height = 330.0 if width > 500 else 320.0
-    best = {(t.l2, t.dropout): _best(t.points, data.objective) for t in data.trials}
+    places: dict[Pair, list[Point]] = {}
+    for trial in data.trials:
+        places.setdefault((trial.l2, trial.dropout), []).extend(trial.points)
+    best = {place: _best(points, data.objective) for place, points in places.items()}
     l2s = [l2 for l2, _ in best if l2 > 0] or [1.0]
     x = Scale(min(l2s) / 1.5, max(l2s) * 1.5, 52, width - 12, log=True)
     y = Scale(-0.06, max(0.3, max(dropout for _, dropout in best)) + 0.06, height - 44, 34)
@@ -199,7 +233,7 @@ def search_map(data: ReportData, width: float) -> Markup:
         width,
         height,
         "What was searched",
-        f"{len(best)} pairs of l2 and dropout; the better the best ξ of a pair is, the stronger its colour.",
+        f"{len(best)} pairs of l2 and dropout; the better the best of a pair is, the stronger its colour.",
         axes(x, y, "l2 (log scale)", "dropout", _short, _short, 5),
         *dots,
         *notes,

@@ -55,6 +55,12 @@ def number(given: float) -> str:
     return f"{given:.6g}"
 
 
+def setting(l2: float, dropout: float, xi: float | None, user_norm: float, item_norm: float) -> str:
+    """Return a configuration; norms only where there are any, ξ unless it is None."""
+    named = {"l2": l2, "dropout": dropout, "ξ": xi, "β": user_norm or None, "α": item_norm or None}
+    return ", ".join(f"{name} {number(value)}" for name, value in named.items() if value is not None)
+
+
 def odds(p_value: float) -> str:
     """Return a p-value."""
     return f"p\u00a0=\u00a0{p_value:.2g}" if p_value >= 0.001 else "p\u00a0<\u00a00.001"

@@ -59,11 +59,11 @@ def tune(
     share: ShareOption = None,
     seed: SeedOption = None,
     search: Annotated[
-        str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them).")
+        str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them; 1,210 for dan).")
     ] = "auto",
     budget: Annotated[
         int | None,
-        typer.Option(help="Inversions of the search auto, or fits of another --model; 16 and 8 if not given."),
+        typer.Option(help="Inversions of the search auto (16 if not given), or fits of a model of another kind (8)."),
     ] = None,
     objective: Annotated[str, typer.Option(help="What to maximize: a metric and a cut-off.")] = "ndcg@100",
     keep: Annotated[
@@ -78,7 +78,8 @@ def tune(
 ) -> None:
     """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail.
 
-    With another --model, find the parameters of that one; those that are given stay as they are.
+    With --model dan, find norms of users and items as well. With another --model, find the parameters of that one;
+    those that are given stay as they are. What --features weigh is not searched: --feature-weight fixes it.
     """
     from relae.cli import _tune
     from relae.cli._data import Columns, Division
@@ -177,7 +178,11 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Write the figures to a .json, .csv or .md file too.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge a model: fitted to a part of DATA by the test users, or a saved MODEL by the users of --on DATA."""
+    """Judge a model: fitted to a part of DATA by the test users, or a saved MODEL by the users of --on DATA.
+
+    With --split new-items it is judged by items that it knows by their --features alone, beside nearest neighbours by
+    features, popularity and chance.
+    """
     from relae.cli import _evaluate
     from relae.cli._data import Division
 
@@ -206,7 +211,10 @@ def compare(
     seed: SeedOption = None,
     k: Annotated[int | None, typer.Option(help="The cut-off of all metrics; 100 if not given.")] = None,
     budget: Annotated[
-        int, typer.Option(help="Inversions that the six linear models share, and fits of every other model to tune.")
+        int,
+        typer.Option(
+            help="Inversions that the six linear models share, as many for dan, and fits of every other model to tune."
+        ),
     ] = 8,
     time_budget: Annotated[
         float | None, typer.Option(help="Minutes of choosing and training, for each model; without end if not given.")

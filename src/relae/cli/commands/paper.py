@@ -29,7 +29,7 @@ def reproduce(
         ),
     ] = None,
     time_budget: Annotated[
-        float | None, typer.Option(help="Seconds of training for each model that is trained; more goes on from less.")
+        float | None, typer.Option(help="Minutes of training for each model that is trained; more goes on from less.")
     ] = None,
     tolerance: Annotated[float, typer.Option(help="How far a cell may be off before the command fails.")] = 0.0001,
     out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("reproduced"),
@@ -41,7 +41,8 @@ def reproduce(
     """
     from relae.cli import _reproduce
 
-    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh, time_budget):
+    seconds = None if time_budget is None else 60 * time_budget
+    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh, seconds):
         raise typer.Exit(1)
 
 

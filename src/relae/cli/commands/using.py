@@ -16,8 +16,8 @@ from relae.cli._options import (
     OutOption,
     UserIdOption,
     UserIdsOption,
-    XiOption,
     takes_columns,
+    takes_dials,
     takes_history_columns,
     takes_limits,
 )
@@ -44,6 +44,7 @@ class Supports(StrEnum):
 
 
 @takes_history_columns
+@takes_dials
 def recommend(
     model: ModelArgument,
     history: HistoryOption = None,
@@ -61,7 +62,7 @@ def recommend(
     *,
     columns: Given,
     k: Annotated[int, typer.Option(help="Items for each history.")] = 10,
-    xi: XiOption = None,
+    dials: Given,
     allow: Annotated[
         str | None, typer.Option(help="Only these items, separated by commas.", rich_help_panel=_ITEMS)
     ] = None,
@@ -101,7 +102,7 @@ def recommend(
         histories,
         columns,
         k,
-        xi,
+        dials,
         all_ids(allow, allow_file),
         all_ids(deny, deny_file),
         not include_seen,
@@ -126,27 +127,29 @@ def similar(
     _similar.similar(model, items, k, as_json=as_json)
 
 
+@takes_dials
 def explain(
     model: ModelArgument,
     item: Annotated[str, typer.Option(metavar="ID", help="The item whose score is to be explained.")],
+    dials: Given,
     history: HistoryOption = None,
     history_file: HistoryFileOption = None,
     user: UserIdOption = None,
-    xi: XiOption = None,
     k: Annotated[int, typer.Option(help="Items of the history to show; --json has all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Show what each item of a history adds to the score of an item: an exact sum."""
     from relae.cli import _explain
 
-    _explain.explain(model, item, history=history, history_file=history_file, user=user, xi=xi, k=k, as_json=as_json)
+    _explain.explain(model, item, dials, history=history, history_file=history_file, user=user, k=k, as_json=as_json)
 
 
+@takes_dials
 def export(
     model: ModelArgument,
+    dials: Given,
     out: OutOption = None,
     row_format: FormatOption = None,
-    xi: XiOption = None,
     top: Annotated[int, typer.Option(help="Weights per item.")] = 100,
     by: Annotated[
         By, typer.Option(help="The largest first: by weight, or by magnitude, which keeps negative ones too.")
@@ -159,7 +162,7 @@ def export(
     """
     from relae.cli import _export
 
-    _export.export(model, xi=xi, top=top, by=by, out=out, asked_format=row_format)
+    _export.export(model, dials, top=top, by=by, out=out, asked_format=row_format)
 
 
 @takes_columns
