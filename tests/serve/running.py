@@ -10,12 +10,15 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from unittest.mock import patch
 
 import httpx
 import uvicorn
 
 from relae.serve import Settings, create_app
+from relae.serve._snapshot import Snapshot
+from relae.store import open_model
 
 PATIENCE = 60  # seconds; nothing takes so long unless it fails
 
@@ -39,6 +42,19 @@ def serving(path, *, wait=True, **settings):
         finally:
             server.should_exit = True
             thread.join()
+
+
+@contextmanager
+def serving_another(model, folder, **settings):
+    """Serve a model in the place of the one in a folder that was fitted to the same data."""
+    saved = open_model(folder)
+    told = {"model": type(model).__name__, "parameters": model.get_params()}
+    found = replace(saved, model=model, info={**saved.info, **told})
+    with (
+        patch.object(Snapshot, "open", lambda settings: Snapshot(found, settings)),
+        serving(folder, **settings) as client,
+    ):
+        yield client
 
 
 class Process:

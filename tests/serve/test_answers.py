@@ -8,9 +8,11 @@ import scipy.sparse as sp
 
 from relae import RDLAE, store
 from relae.evaluation.groups import head_items
-from tests.serve.running import serving
+from relae.models import DAN
+from tests.serve.running import serving, serving_another
 
 HISTORY = [7, 37, 107, 207]
+OWN = {"xi": 0.3, "item_norm": 0, "propensity": 0}  # the model's dials
 
 
 def ask(client, path, **question):
@@ -41,6 +43,40 @@ def test_a_recommendation_is_the_models(client, model, xi, wish, k):
     assert (answer["k"], answer["known"], answer["unknown"]) == (k, 4, [])
     assert answer["user"] is None
     assert not answer["popular"]
+
+
+DIALS = [
+    {"item_norm": 0.4},
+    {"propensity": 0.5},
+    {"item_norm": -0.5, "xi": 0.8},
+    {"xi": 0, "item_norm": 0.2, "propensity": -1},
+]
+
+
+@pytest.mark.parametrize("dials", DIALS)
+@pytest.mark.parametrize("wish", [{}, {"exclude_seen": False}, {"deny": [17, 27]}])
+def test_dials_are_turned_for_one_request(client, model, dials, wish):
+    own = ask(client, "recommend", history=HISTORY, k=40, **wish)
+    answer = ask(client, "recommend", history=HISTORY, k=40, **dials, **wish)
+    same_list(answer, model.with_dials(**dials).recommend(HISTORY, 40, **wish))
+    assert listed(answer) != listed(own)
+    assert {name: answer[name] for name in OWN} == OWN | dials
+    assert ask(client, "recommend", history=HISTORY, k=40, **wish) == own
+
+
+def test_a_model_with_norms_of_its_own(data, folder):
+    model = DAN(l2=0.5, dropout=0.3, xi=0.1, user_norm=0.5, item_norm=0.3, propensity=0.2).fit(data)
+    with serving_another(model, folder) as client:
+        told = client.get("/v1/model").json()
+        own = {"xi": 0.1, "item_norm": 0.3, "propensity": 0.2}
+        assert {name: told[name] for name in own} == own
+        assert (told["user_norm"], told["dials"]) == (0.5, ["xi", "item_norm", "propensity"])
+        for dials in ({}, {"xi": 0.6}, {"item_norm": 0}, {"item_norm": 0, "propensity": 0}):
+            answer = ask(client, "recommend", history=HISTORY, **dials)
+            same_list(answer, model.with_dials(**dials).recommend(HISTORY))
+            assert {name: answer[name] for name in own} == own | dials
+        path = ask(client, "path", history=HISTORY, xis=[0, 1])["path"]
+        assert [point["items"] for point in path] == [model.with_xi(xi).recommend(HISTORY)[0].tolist() for xi in (0, 1)]
 
 
 def test_weights_count(client, model):
@@ -80,7 +116,7 @@ def test_a_user_has_the_history_of_the_folder(client, data, model):
 
 
 def test_a_null_counts_as_not_given(client):
-    fields = ("user", "k", "xi", "allow", "deny", "exclude_seen", "explain")
+    fields = ("user", "k", "xi", "item_norm", "propensity", "allow", "deny", "exclude_seen", "explain")
     assert ask(client, "recommend", history=[7], **dict.fromkeys(fields)) == ask(client, "recommend", history=[7])
 
 
@@ -101,10 +137,10 @@ def test_items_are_described(client, data, model):
     assert popularity == sorted(popularity, reverse=True)
 
 
-@pytest.mark.parametrize("xi", [None, 0.9])
-def test_reasons_are_the_models(client, model, data, xi):
-    chosen = model if xi is None else model.with_xi(xi)
-    answer = ask(client, "recommend", history=HISTORY, k=40, xi=xi, explain=True)
+@pytest.mark.parametrize("dials", [{}, {"xi": 0.9}, *DIALS])
+def test_reasons_are_the_models(client, model, data, dials):
+    chosen = model.with_dials(**dials)
+    answer = ask(client, "recommend", history=HISTORY, k=40, explain=True, **dials)
     for entry in answer["items"]:
         explanation = chosen.explain(HISTORY, entry["item"])
         positive = int(np.count_nonzero(explanation.contributions > 0))
@@ -115,14 +151,18 @@ def test_reasons_are_the_models(client, model, data, xi):
         assert all(reason["title"] == data.title(reason["item"]) for reason in because)
 
 
-@pytest.mark.parametrize("xi", [None, 0.9])
-def test_an_explanation_is_the_models(client, model, xi):
-    chosen = model if xi is None else model.with_xi(xi)
-    answer = ask(client, "explain", history=HISTORY, item="47", xi=xi)
+@pytest.mark.parametrize("dials", [{}, {"xi": 0.9}, *DIALS])
+def test_an_explanation_is_the_models(client, model, dials):
+    chosen = model.with_dials(**dials)
+    answer = ask(client, "explain", history=HISTORY, item="47", **dials)
     explanation = chosen.explain(HISTORY, 47)
     assert answer["item"] == client.get("/v1/items/47").json()
-    assert answer["xi"] == chosen.xi
+    assert {name: answer[name] for name in OWN} == OWN | dials
     assert answer["score"] == pytest.approx(explanation.score)
+    everything = ask(client, "recommend", history=HISTORY, k=40, **dials)["items"]
+    assert answer["score"] == pytest.approx(
+        next(entry["score"] for entry in everything if entry["item"] == 47), rel=1e-5
+    )
     assert [reason["item"] for reason in answer["because"]] == explanation.items
     np.testing.assert_allclose([reason["contribution"] for reason in answer["because"]], explanation.contributions)
     assert sum(reason["contribution"] for reason in answer["because"]) == pytest.approx(answer["score"])
@@ -138,7 +178,7 @@ def test_explaining_a_user(client, data):
 
 def test_a_batch_is_its_single_questions(client):
     histories = [HISTORY, [], {"7": 2.0}, ["nope", 17], *([[10 * at + 7] for at in range(40)])]
-    wish = {"k": 7, "xi": 0.6, "deny": [27], "explain": True}
+    wish = {"k": 7, "xi": 0.6, "item_norm": 0.3, "propensity": 0.1, "deny": [27], "explain": True}
     batch = ask(client, "recommend/batch", histories=histories, **wish)
     assert batch["results"] == [ask(client, "recommend", history=history, **wish) for history in histories]
     users = list(range(1000, 1080))
@@ -159,6 +199,27 @@ def test_a_path_is_the_lists_of_its_xis(client, model, data):
         assert point["tail_share"] == pytest.approx(1 - head[columns].mean())
 
 
+def test_a_path_along_the_item_norm(client):
+    norms = [0.4, -0.5, 0, 0.4, 2]
+    for still in ({}, {"xi": 0.8, "propensity": 0.3}):
+        path = ask(client, "path", history=HISTORY, k=5, item_norms=norms, **still)["path"]
+        assert [point["item_norm"] for point in path] == norms
+        for point in path:
+            dials = still | {"item_norm": point["item_norm"]}
+            recommended = ask(client, "recommend", history=HISTORY, k=5, **dials)
+            assert {name: point[name] for name in OWN} == OWN | dials
+            assert point["items"] == listed(recommended)
+
+
+def test_a_path_at_another_item_norm(client, model):
+    path = ask(client, "path", history=HISTORY, item_norm=0.4, propensity=0.2)["path"]
+    assert [point["item_norm"] for point in path] == [0.4] * 21
+    assert [point["propensity"] for point in path] == [0.2] * 21
+    for point in (path[0], path[7], path[-1]):
+        turned = model.with_dials(point["xi"], 0.4, 0.2)
+        assert point["items"] == turned.recommend(HISTORY)[0].tolist()
+
+
 def test_a_path_spreads_over_the_interval_that_matters(client, model):
     path = ask(client, "path", history=HISTORY)["path"]
     np.testing.assert_allclose([point["xi"] for point in path], np.linspace(*model.xi_interval_, 21))
@@ -169,7 +230,7 @@ def test_a_path_spreads_over_the_interval_that_matters(client, model):
 
 def test_a_path_without_items_has_no_popularity(client):
     [point] = ask(client, "path", history=[7], xis=[0.5], allow=[])["path"]
-    assert point == {"xi": 0.5, "popularity": None, "tail_share": None, "items": []}
+    assert point == OWN | {"xi": 0.5, "popularity": None, "tail_share": None, "items": []}
 
 
 @pytest.mark.parametrize("k", [1, 10, 100])
@@ -200,6 +261,8 @@ def test_what_the_model_is(client, model, folder):
     assert told["fitted"]["l2"] == saved["fitted"]["l2"]
     assert told["xi"] == model.xi
     assert told["xi_interval"] == list(model.xi_interval_)
+    assert {name: told[name] for name in OWN} == OWN
+    assert (told["dials"], told["user_norm"]) == (list(OWN), 0)
     assert told["users"] is True
     assert told["titles"] is True
     assert told["limits"]["k"] == 1000
@@ -208,15 +271,17 @@ def test_what_the_model_is(client, model, folder):
 def test_models_without_xi(plain, data):
     model, client = plain
     told = client.get("/v1/model").json()
-    assert (told["xi"], told["xi_interval"]) == (None, None)
+    assert told["dials"] == []
+    assert {told[name] for name in ("xi_interval", "user_norm", *OWN)} == {None}
     answer = ask(client, "recommend", history=[7, 37], k=5)
     same_list(answer, model.recommend([7, 37], 5))
-    assert answer["xi"] is None
+    assert {answer[each] for each in OWN} == {None}
     name = type(model).__name__
-    for question in ({"xi": 0.5}, {"explain": True}):
+    for question in ({"xi": 0.5}, {"item_norm": 0.2}, {"propensity": 0}, {"explain": True}):
         refused = client.post("/v1/recommend", json={"history": [7], **question})
         assert refused.status_code == 422
         assert name in refused.json()["error"]["message"]
+        assert refused.json()["error"]["field"] in question
     for refused in (
         client.post("/v1/path", json={"history": [7]}),
         client.post("/v1/explain", json={"history": [7], "item": 7}),
@@ -233,7 +298,9 @@ def test_a_model_in_the_dual_form(tmp_path):
     store.save(model, tmp_path / "dual")
     assert store.open_model(tmp_path / "dual").info["fitted"]["form"] == "dual"
     with serving(tmp_path / "dual") as client:
-        same_list(ask(client, "recommend", history=[1, 2, 3], xi=0.8), model.with_xi(0.8).recommend([1, 2, 3]))
+        for dials in ({"xi": 0.8}, {"item_norm": 0.3}):
+            answer = ask(client, "recommend", history=[1, 2, 3], **dials)
+            same_list(answer, model.with_dials(**dials).recommend([1, 2, 3]))
         told = client.get("/v1/model").json()
         assert (told["users"], told["titles"]) == (False, False)
         assert client.get("/v1/items/5").json()["title"] is None

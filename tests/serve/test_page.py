@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from decimal import ROUND_HALF_UP, Decimal
 from urllib.parse import quote, urlencode
 
 import numpy as np
@@ -12,7 +13,7 @@ from relae.baselines import Popularity
 from relae.data import online_retail
 from relae.evaluation.groups import head_items
 from tests.browser import headless
-from tests.serve.running import serving
+from tests.serve.running import serving, serving_another
 
 PATIENCE = 20  # seconds; nothing waits for so long unless it fails
 
@@ -412,10 +413,62 @@ def test_the_dial_ranks_anew_for_the_keyboard(page, site):
     page.until_ranked(recommended(site, TASTE[:2], k=20, xi=0.0))
     assert low - 0.01 < xi_of(page) <= low
     assert page.ranked != last
-    page.one("#own").click()
+    page.one("#fine .link").click()
     page.until_ranked(own)
     assert xi_of(page) == 0.3
     assert page.focused == "xi"
+
+
+def rarity_of(page):
+    return float(page.one("#item_norm-value").text.replace("−", "-"))
+
+
+def test_rarity_ranks_anew_for_the_keyboard(page, site):
+    page.open(link(taste=TASTE[:2], k=20))
+    own = recommended(site, TASTE[:2], k=20)
+    page.until_ranked(own)
+    assert (rarity_of(page), page.one("#item_norm").get_attribute("value")) == (0, "50")
+    page.one("#item_norm").send_keys("\ue010")  # End
+    rare = recommended(site, TASTE[:2], k=20, item_norm=0.5)
+    page.until_ranked(rare)
+    assert page.texts(".mark > [aria-hidden]") == [mark for mark in moves(own, rare) if mark]
+    assert "since rarity 0.00" in page.one("#status").text
+    assert page.one("#item_norm-value").text == "+0.50"
+    page.press("ARROW_LEFT", "ARROW_LEFT")
+    page.until_ranked(recommended(site, TASTE[:2], k=20, item_norm=0.48))
+    page.press("HOME")
+    popular = recommended(site, TASTE[:2], k=20, item_norm=-0.5)
+    page.until_ranked(popular)
+    assert page.one("#item_norm-value").text == "−0.50"
+    assert len({tuple(own), tuple(rare), tuple(popular)}) == 3
+    page.one("#rarity .link").click()
+    page.until_ranked(own)
+    assert rarity_of(page) == 0
+    assert page.focused == "item_norm"
+
+
+def test_both_dials_count(page, site):
+    page.open(link(taste=TASTE[:2], k=20, item_norm=0.4))
+    page.until_ranked(recommended(site, TASTE[:2], k=20, item_norm=0.4))
+    page.one("#xi").send_keys("\ue011")  # Home
+    page.until_ranked(recommended(site, TASTE[:2], k=20, item_norm=0.4, xi=0.0))
+    assert rarity_of(page) == 0.4
+    page.one("#item_norm").send_keys("\ue012")  # left
+    page.until_ranked(recommended(site, TASTE[:2], k=20, item_norm=0.39, xi=0.0))
+    assert "since rarity +0.40" in page.one("#status").text
+
+
+def test_a_model_that_is_rarer_than_the_dial(page, model, folder):
+    """Its own value is within the dial's ends."""
+    with serving_another(model.with_dials(item_norm=0.7), folder, log=False) as other:
+        page.open(link(taste=TASTE[:2]), site=other)
+        page.until_ranked(recommended(other, TASTE[:2]))
+        assert (rarity_of(page), page.one("#item_norm").get_attribute("value")) == (0.7, "100")
+        assert "DAN, l2 50, dropout 0.3, ξ 0.3, β 0, α 0.7, γ 0" in page.one("#footer").text
+        page.one("#item_norm").send_keys("\ue011")  # Home
+        page.until_ranked(recommended(other, TASTE[:2], item_norm=-0.5))
+        page.one("#rarity .link").click()
+        page.until_ranked(recommended(other, TASTE[:2]))
 
 
 def test_the_dial_can_be_dragged(page, site):
@@ -438,6 +491,23 @@ def test_the_dial_can_be_dragged(page, site):
     page.settle()
     assert page.one("#xi").get_attribute("value") == "100"
     assert page.ranked == recommended(site, TASTE[:2], k=20, xi=1.0)
+    assert page.focused == "xi"
+
+
+def test_the_chart_turns_the_dial_it_is_of(page, site):
+    from selenium.webdriver import ActionChains
+
+    page.open(link(taste=TASTE[:2], k=20))
+    page.until_ranked(recommended(site, TASTE[:2], k=20))
+    page.until(lambda: page.all("#chart svg"), "no chart")
+    box = page.one("#chart")
+    drag = ActionChains(page.driver, duration=30).move_to_element(box).click_and_hold()
+    drag.move_by_offset(40, 0).move_by_offset(60, 0).release().perform()
+    page.settle()
+    assert rarity_of(page) > 0.2
+    assert page.ranked == recommended(site, TASTE[:2], k=20, item_norm=rarity_of(page))
+    assert page.focused == "item_norm"
+    assert xi_of(page) == 0.3
 
 
 def test_a_dial_in_motion_asks_one_question_at_a_time(page, site):
@@ -476,23 +546,82 @@ def test_an_answer_that_is_out_of_date_is_never_shown(page, site):
     assert page.ranked == []
 
 
-def test_the_chart_shows_the_path(page, site):
-    page.open(link(taste=TASTE[:2], k=20, xi=0.1))
-    page.until_ranked(recommended(site, TASTE[:2], k=20, xi=0.1))
+def about(popularity):
+    """Three digits, as the page writes them; halves of what is written go up, as in a browser."""
+    digits = Decimal(1) if popularity >= 100 else Decimal("0.1")
+    return f"{Decimal(str(popularity)).quantize(digits, ROUND_HALF_UP).normalize():f}"
+
+
+RARITIES = [round(-0.5 + at / 10, 1) for at in range(11)]
+
+
+@pytest.mark.parametrize(
+    ("turned", "along"),
+    [
+        ({"xi": 0.1}, {}),
+        ({}, {"item_norms": RARITIES}),
+        ({"item_norm": 0.33}, {"item_norms": RARITIES}),
+        ({"item_norm": 0.25, "xi": 0.1}, {"item_norms": RARITIES, "xi": 0.1}),
+    ],
+)
+def test_the_chart_shows_the_path(page, site, turned, along):
+    page.open(link(taste=TASTE[:2], k=20, **turned))
+    page.until_ranked(recommended(site, TASTE[:2], k=20, **turned))
     page.until(lambda: page.all("#chart svg"), "no chart")
-    path = ask(site, "v1/path", {"history": TASTE[:2], "k": 20})["path"]
-    [now] = ask(site, "v1/path", {"history": TASTE[:2], "k": 20, "xis": [0.1]})["path"]
+    path = ask(site, "v1/path", {"history": TASTE[:2], "k": 20, **along})["path"]
+    at = {"xis": [turned.get("xi", 0.3)], "item_norm": turned.get("item_norm")}
+    [now] = ask(site, "v1/path", {"history": TASTE[:2], "k": 20, **at})["path"]
     words = page.one("#chart svg").get_attribute("aria-label")
     for part in (
-        f"from {path[0]['popularity']:.0f} to {path[-1]['popularity']:.0f}",
-        f"Now: {now['popularity']:.0f} users",
+        f"from {about(path[0]['popularity'])} to {about(path[-1]['popularity'])}",
+        f"Now: {about(now['popularity'])} users",
     ):
         assert part in words
     assert f"{now['tail_share']:.0%}".replace("%", "\u202f%") in words
     line = page.one("#chart .line.accent").get_attribute("d").strip("M").split("L")
     heights = [-float(point.split()[1]) for point in line]
     assert np.array_equal(np.sign(np.diff(heights)), np.sign(np.diff([point["tail_share"] for point in path])))
-    assert "users per item" in page.one("#xi").get_attribute("aria-valuetext")
+    for dial in ("xi", "item_norm"):
+        assert f"{about(now['popularity'])} users per item" in page.one(f"#{dial}").get_attribute("aria-valuetext")
+
+
+def test_the_chart_is_along_the_dial_in_the_hand(page, site):
+    page.open(link(taste=TASTE[:2], k=20))
+
+    def until_along(words, **body):
+        path = ask(site, "v1/path", {"history": TASTE[:2], "k": 20, **body})["path"]
+        first, last = about(path[0]["popularity"]), about(path[-1]["popularity"])
+        ends = f"From {words}, users per item go from {first} to {last} and"
+        page.until(lambda: ends in page.run("return document.querySelector('#chart svg')?.ariaLabel ?? ''"), ends)
+
+    until_along("popular to rare", item_norms=RARITIES)
+    page.one("#xi").send_keys("\ue011")  # Home
+    until_along("the smallest ξ to the largest")
+    assert page.texts(".in-hand label") == [f"Fine tuning, ξ {xi_of(page):.3f}"]
+    page.one("#item_norm").send_keys("\ue010")  # End
+    until_along("popular to rare", item_norms=RARITIES, xi=xi_of(page))
+    assert page.texts(".in-hand label") == ["Rarity +0.50"]
+    page.one("#xi").send_keys("\ue010")
+    until_along("the smallest ξ to the largest", item_norm=0.5)
+
+
+def test_rarity_says_what_it_does(page, site):
+    page.open(link(taste=TASTE[:2], k=20))
+    page.until(lambda: page.all("#chart svg"), "no chart")
+    assert page.texts("#rarity .ends span:not(.brief)") == ["popular", "rare"]
+    assert page.one("#item_norm").get_attribute("aria-label") == "Rarity, from popular to rare"
+    assert page.one("#item_norm-words").text == "Further right is what fewer people have."
+    read = "import('/static/dial.js').then(dial => arguments[1](dial.ofRarity(arguments[0])))"
+
+    def of(*points):
+        path = [dict(zip(("popularity", "tail_share", "items"), point, strict=True)) for point in points]
+        return page.driver.execute_async_script(read, path)
+
+    assert "does not change" in of((50, 0, [1]), (50, 0, [1]))["words"]
+    assert "fewer people" in of((50, 0, [1]), (40, 0, [2]))["words"]
+    assert "fewer people" in of((50, 0, [1]), (50, 0.5, [2]))["words"]
+    contrary = of((40, 0, [1]), (50, 0, [2]))
+    assert ("no rarer" in contrary["words"], contrary["tail"]) == (True, "none")
 
 
 def test_the_ends_are_called_what_they_are(page, site, model):
@@ -508,10 +637,10 @@ def test_the_ends_are_called_what_they_are(page, site, model):
     unusual = tastes[np.flatnonzero((fewer < 0.99) & (rarer <= 0))[0]]
     seen = []
     for taste in (usual, unusual):
-        page.open(link(taste=[str(item) for item in model.items_.take(taste)]))
-        page.until(lambda: page.one("#dial-words").text, "no words")
-        seen.append((page.one("#end-low").text, page.one("#end-high").text))
-        assert ("smaller ξ" in page.one("#dial-words").text) == (taste is unusual)
+        page.open(link(taste=[str(item) for item in model.items_.take(taste)], xi=0.1))
+        page.until(lambda: "ξ" in page.one("#xi-words").text, "no words")
+        seen.append(tuple(page.texts("#fine .ends span:not(.brief)")))
+        assert ("smaller ξ" in page.one("#xi-words").text) == (taste is unusual)
     assert seen[0] == ("popular", "long tail")
     assert seen[1] in [("long tail", "popular"), ("less popular", "more popular")]
 
@@ -577,9 +706,10 @@ def test_a_link_restores_everything_in_a_new_window(page, site):
     page.all("[data-control=deny]")[3].click()
     page.until_ranked(recommended(site, TASTE[:1], k=20, deny=[denied]))
     page.one("#xi").send_keys("\ue00e", "\ue00e")  # two pages down
+    page.one("#item_norm").send_keys("\ue00e")
     page.settle()
-    wanted = page.ranked, page.chips, page.texts("#denied-chips span"), xi_of(page)
-    assert wanted[0] == recommended(site, TASTE[:1], k=20, deny=[denied], xi=wanted[3])
+    wanted = page.ranked, page.chips, page.texts("#denied-chips span"), xi_of(page), rarity_of(page)
+    assert wanted[0] == recommended(site, TASTE[:1], k=20, deny=[denied], xi=wanted[3], item_norm=wanted[4])
     permissions = {
         "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"],
         "origin": str(site.base_url),
@@ -597,7 +727,7 @@ def test_a_link_restores_everything_in_a_new_window(page, site):
         page.until_ranked(wanted[0])
         page.until(lambda: page.chips == wanted[1], "another taste")
         page.until(lambda: page.texts("#denied-chips span") == wanted[2], "other items denied")
-        assert xi_of(page) == wanted[3]
+        assert (xi_of(page), rarity_of(page)) == wanted[3:]
         assert page.one("#sizes input:checked").get_attribute("value") == "20"
         assert page.texts(".mark") == [""] * 20
     finally:
@@ -624,14 +754,14 @@ def test_back_undoes_a_step(page, site):
 
 def test_what_a_link_gets_wrong_is_said(page, site):
     page.complaints = ["404"]
-    page.open(link(taste=["22423", "no such thing"], deny=["nor this"], xi=7, k=11))
+    page.open(link(taste=["22423", "no such thing"], deny=["nor this"], xi=7, item_norm="rare", k=11))
     page.until(lambda: "no such thing" in page.one("#notices").text, "an unknown item without a word")
     page.until(lambda: "nor this" in page.one("#notices").text, "an unknown item without a word")
-    for part in ("no such thing", "between 0 and 1", "11 items"):
+    for part in ("no such thing", "ξ 7, and it lies between 0 and 1", "rarity rare, and it lies", "11 items"):
         assert part in page.one("#notices").text
     page.until_ranked(recommended(site, ["22423"]))
     assert len(page.chips) == 1
-    assert xi_of(page) == 0.3
+    assert (xi_of(page), rarity_of(page)) == (0.3, 0)
     page.settle()
     page.open(link(taste=["nothing"]))
     page.until(
@@ -722,8 +852,9 @@ def test_a_tab_left_open_finds_the_new_model(page, folder, model, data, tmp_path
 def test_a_model_without_xi_has_no_dial(page, data, tmp_path):
     store.save(Popularity().fit(data), tmp_path / "model")
     with serving(tmp_path / "model", log=False) as plain:
-        page.open(link(taste=["22423"], xi=0.2), site=plain)
+        page.open(link(taste=["22423"], xi=0.2, item_norm=0.1), site=plain)
         page.until_ranked(recommended(plain, ["22423"]))
+        assert "rarity 0.1, and this model has no dials" in page.one("#notices").text
         assert not page.one("#dial").is_displayed()
         assert page.texts(".why") == [""] * 10
         assert page.all("button.title") == []
@@ -745,7 +876,7 @@ def test_all_of_it_works_by_keyboard_alone(page, site):
                     const e = document.activeElement, at = e.type === 'range' ? '::-webkit-slider-thumb' : null;
                     return getComputedStyle(at ? e : e.type === 'radio' ? e.nextElementSibling : e, at).outlineStyle;
                 """)
-                assert ring != "none" or page.focused == "xi"
+                assert ring != "none" or page.focused in ("xi", "item_norm")
                 return
         pytest.fail(f"Tab never came to {names}")
 
@@ -753,13 +884,17 @@ def test_all_of_it_works_by_keyboard_alone(page, site):
     page.press("TAB", "ENTER")  # the skip link
     assert page.focused == "search"
     page.press(*"lantern")
-    page.until(lambda: page.all("#popup:not([hidden]) [role=option]"), "nothing found")
+    found = ask(site, "v1/items?q=lantern&limit=10")
+    page.until(lambda: page.texts("#found .option-name") == [called(item) for item in found["items"]], "nothing found")
     page.press("ARROW_DOWN", "ENTER")
-    item = ids(ask(site, "v1/items?q=lantern&limit=2"))[1]
+    item = ids(found)[1]
     page.until_ranked(recommended(site, [item]))
+    tab_to("item_norm")
+    page.press("ARROW_RIGHT")
+    page.until_ranked(recommended(site, [item], item_norm=0.01))
     tab_to("xi")
     page.press("END")
-    page.until_ranked(recommended(site, [item], xi=1.0))
+    page.until_ranked(recommended(site, [item], item_norm=0.01, xi=1.0))
     tab_to("title")
     page.press("ENTER")
     page.until(lambda: page.one("#similar").is_displayed(), "no dialog")
@@ -768,11 +903,11 @@ def test_all_of_it_works_by_keyboard_alone(page, site):
     tab_to("like")
     chosen = page.run("return document.activeElement.closest('li').dataset.item")
     page.press("ENTER")
-    page.until_ranked(recommended(site, [item, chosen], xi=1.0))
+    page.until_ranked(recommended(site, [item, chosen], item_norm=0.01, xi=1.0))
     assert page.focused == "like"
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280])
+@pytest.mark.parametrize("width", [320, 360, 768, 900, 1280])
 def test_nothing_sticks_out(page, site, width):
     page.view(width).open()
     page.until(lambda: page.all(".starter"), "nothing to start from")
@@ -782,9 +917,10 @@ def test_nothing_sticks_out(page, site, width):
     assert page.run("return document.documentElement.scrollWidth") <= width
     page.run("scrollTo(0, 500)")
     seen = page.run(
-        "const b = document.getElementById('xi').getBoundingClientRect(); return [b.top, b.bottom, innerHeight]"
+        "const b = document.getElementById('item_norm').getBoundingClientRect(); return [b.top, b.bottom, innerHeight]"
     )
     assert 0 <= seen[0] < seen[1] <= seen[2]  # the dial stays at hand
+    assert page.run("return [...document.querySelectorAll('.dial-line')].every(e => e.scrollWidth <= e.clientWidth)")
     page.run("document.querySelector('button.title').click()")
     page.until(lambda: page.one("#similar").is_displayed(), "no dialog")
     assert page.run("const d = document.getElementById('similar'); return d.scrollWidth <= d.clientWidth")
@@ -835,7 +971,10 @@ def test_it_can_be_read_in_both_schemes(page, site, scheme):
 
 def test_changes_are_spoken(page, site):
     page.open(link(taste=["22423"]))
-    page.until(lambda: "10 recommendations at ξ 0.300" in page.one("#live").get_attribute("textContent"), "silence")
+    page.until(
+        lambda: "10 recommendations at rarity 0.00 and ξ 0.300" in page.one("#live").get_attribute("textContent"),
+        "silence",
+    )
     assert page.one("#live").get_attribute("aria-live") == "polite"
     nameless = page.run("""
         return [...document.querySelectorAll('button, input, a[href]')].filter(e => e.checkVisibility()).filter(e =>

@@ -11,6 +11,7 @@ from relae.serve import _replies
 from relae.serve._problem import shown
 from tests.serve.running import serving, until
 
+DIALS = ("xi", "item_norm", "propensity")
 POSTS = ("/v1/recommend", "/v1/recommend/batch", "/v1/path", "/v1/explain")
 
 
@@ -62,6 +63,10 @@ def refused(answer, status=422):
         ('{"history": [7], "xi": -1e-9}', "xi", "between 0 and 1"),
         ('{"history": [7], "xi": "0.5"}', "xi", "between 0 and 1"),
         ('{"history": [7], "xi": true}', "xi", "got true"),
+        ('{"history": [7], "item_norm": 2.01}', "item_norm", "between -1 and 2, got 2.01"),
+        ('{"history": [7], "item_norm": "rare"}', "item_norm", "between -1 and 2"),
+        ('{"history": [7], "propensity": -1.01}', "propensity", "got -1.01"),
+        ('{"history": [7], "propensity": true}', "propensity", "got true"),
         ('{"history": [7], "allow": 7}', "allow", "list of ids"),
         ('{"history": [7], "deny": [7, {}]}', "deny", "deny[1] must be an id"),
         ('{"history": [7], "exclude_seen": 0}', "exclude_seen", "true or false"),
@@ -89,7 +94,14 @@ def test_a_refusal_says_why(client, body, field, words):
         ("path", {"history": [7], "xis": [0.5, 2]}, "xis", "got 2"),
         ("path", {"history": [7], "xis": 0.5}, "xis", "list of numbers"),
         ("path", {"history": [7], "xis": [0.5] * 102}, "xis", "at most 101"),
-        ("path", {"history": [7], "xi": 0.5}, None, 'no field "xi"'),
+        ("path", {"history": [7], "xi": 0.5}, "xi", "give item_norms"),
+        ("path", {"history": [7], "xi": 0.5, "xis": [0.5]}, "xi", "takes no xi"),
+        ("path", {"history": [7], "item_norms": []}, "item_norms", "from -1 to 2"),
+        ("path", {"history": [7], "item_norms": [0, 3]}, "item_norms", "got 3"),
+        ("path", {"history": [7], "item_norms": [0] * 102}, "item_norms", "at most 101"),
+        ("path", {"history": [7], "item_norms": [0], "xis": [0]}, "xis", "leave one of them out"),
+        ("path", {"history": [7], "item_norms": [0], "item_norm": 0}, "item_norm", "leave one of them out"),
+        ("path", {"history": [7], "explain": True}, None, 'no field "explain"'),
         ("explain", {"history": [7]}, "item", "missing"),
         ("explain", {"history": [7], "item": {}}, "item", "must be an id"),
         ("explain", {"history": [7], "item": 7, "k": 5}, None, 'no field "k"'),
@@ -117,6 +129,16 @@ def test_the_other_questions_are_checked_too(client, path, body, field, words):
 )
 def test_queries_are_checked(client, path, field):
     assert refused(client.get(path))["field"] == field
+
+
+def test_norms_reach_as_far_as_the_models_do(model, client):
+    for name in ("item_norm", "propensity"):
+        for end, beyond in ((-1, -1.001), (2, 2.001)):
+            assert client.post("/v1/recommend", json={"history": [7], name: end}).status_code == 200
+            assert refused(client.post("/v1/recommend", json={"history": [7], name: beyond}))["field"] == name
+            model.with_dials(**{name: end})
+            with pytest.raises(ValueError, match=name):
+                model.with_dials(**{name: beyond})
 
 
 def test_what_is_not_there(client, odd_client):
@@ -212,6 +234,7 @@ anything = st.recursive(
 )
 not_ids = st.none() | st.booleans() | st.floats().filter(lambda x: x != x or x % 1) | st.lists(scalars, max_size=2)
 not_a_list = st.booleans() | st.integers() | st.floats() | st.text(max_size=9) | st.dictionaries(st.text(), st.none())
+not_norms = st.booleans() | st.floats(max_value=-1.001) | st.floats(min_value=2.001) | st.text(max_size=5)
 wrong = {
     "history": st.booleans()
     | st.integers()
@@ -223,6 +246,9 @@ wrong = {
     "k": st.booleans() | st.integers(max_value=0) | st.integers(min_value=1001) | st.text(max_size=5) | st.just(1.5),
     "xi": st.booleans() | st.floats(max_value=-0.001) | st.floats(min_value=1.001) | st.text(max_size=5),
     "xis": not_a_list | st.just([]) | st.lists(st.floats(min_value=1.001) | st.text(), min_size=1, max_size=3),
+    "item_norm": not_norms,
+    "propensity": not_norms,
+    "item_norms": not_a_list | st.just([]) | st.lists(not_norms, min_size=1, max_size=3),
     "allow": not_a_list | st.lists(not_ids, min_size=1, max_size=3),
     "deny": not_a_list | st.lists(not_ids, min_size=1, max_size=3),
     "exclude_seen": st.integers() | st.floats() | st.text(max_size=5),
@@ -231,10 +257,16 @@ wrong = {
     "users": not_a_list | st.lists(not_ids, min_size=1, max_size=3),
 }
 good = {
-    "/v1/recommend": ({"history": [7, 37], "k": 5}, ("history", "k", "xi", "allow", "deny", "exclude_seen", "explain")),
-    "/v1/recommend/batch": ({"histories": [[7]], "k": 5}, ("histories", "users", "k", "xi", "allow", "explain")),
-    "/v1/path": ({"history": [7], "k": 5}, ("history", "user", "k", "xis", "allow", "deny", "exclude_seen")),
-    "/v1/explain": ({"history": [7], "item": 17}, ("history", "user", "item", "xi")),
+    "/v1/recommend": (
+        {"history": [7, 37], "k": 5},
+        ("history", "k", *DIALS, "allow", "deny", "exclude_seen", "explain"),
+    ),
+    "/v1/recommend/batch": ({"histories": [[7]], "k": 5}, ("histories", "users", "k", *DIALS, "allow", "explain")),
+    "/v1/path": (
+        {"history": [7], "k": 5},
+        ("history", "user", "k", "xis", "item_norms", "item_norm", "propensity", "allow", "deny", "exclude_seen"),
+    ),
+    "/v1/explain": ({"history": [7], "item": 17}, ("history", "user", "item", *DIALS)),
 }
 
 

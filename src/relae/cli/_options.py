@@ -169,7 +169,7 @@ _LIMITS: dict[str, str] = {
     "max_batch": "Histories of a batch",
     "max_results": "Items of all lists of a batch",
     "max_ids": "Items to allow or deny",
-    "max_xis": "ξ of a path",
+    "max_xis": "lists of a path",
     "max_body_bytes": "Bytes of a body",
     "max_waiting": "Requests that wait for the model in one worker",
 }

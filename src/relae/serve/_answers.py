@@ -7,6 +7,14 @@ from typing_extensions import TypedDict  # pydantic wants this one before Python
 Id = int | str
 
 
+class Dials(TypedDict):
+    """Where the dials stand; null for a model without them."""
+
+    xi: float | None
+    item_norm: float | None
+    propensity: float | None
+
+
 class Item(TypedDict):
     """An item: its popularity is its number of users in the training data; the head is the most popular fifth."""
 
@@ -32,7 +40,7 @@ class RecommendedItem(Item):
     because: NotRequired[list[Because]]
 
 
-class Recommendation(TypedDict):
+class Recommendation(Dials):
     """A list of recommendations, the best first.
 
     `known` counts the items of the history that the model knows, `unknown` names the others. `popular` tells that none
@@ -40,7 +48,6 @@ class Recommendation(TypedDict):
     """
 
     items: list[RecommendedItem]
-    xi: float | None
     k: int
     user: Id | None
     known: int
@@ -54,17 +61,16 @@ class Recommendations(TypedDict):
     results: list[Recommendation]
 
 
-class PathPoint(TypedDict):
-    """The list at one ξ: its items, their mean popularity and the share of them in the tail (null for no items)."""
+class PathPoint(Dials):
+    """A list, its items' mean popularity and the share of them in the tail (null for no items)."""
 
-    xi: float
     popularity: float | None
     tail_share: float | None
     items: list[Id]
 
 
-class XiPath(TypedDict):
-    """How a list changes with ξ."""
+class DialPath(TypedDict):
+    """How a list changes with ξ, and with the item norm."""
 
     path: list[PathPoint]
 
@@ -89,12 +95,11 @@ class SimilarItems(TypedDict):
     items: list[SimilarItem]
 
 
-class Explained(TypedDict):
+class Explained(Dials):
     """What each item of the history adds to the score of an item, the largest first; negative ones are there, too."""
 
     item: Item
     score: float
-    xi: float | None
     because: list[Because]
 
 
@@ -110,13 +115,18 @@ class Limits(TypedDict):
     body_bytes: int
 
 
-class Model(TypedDict):
-    """The model that answers. `users` and `titles` tell whether it knows users by their ids, and items by titles."""
+class Model(Dials):
+    """The model that answers.
+
+    `dials` names what a question may set to another value than the model's own; `user_norm` needs another fit. `users`
+    and `titles` tell whether the model knows users by their ids, and items by titles.
+    """
 
     model: str
     parameters: dict[str, Any]
-    xi: float | None
+    dials: list[str]
     xi_interval: list[float] | None
+    user_norm: float | None
     title: str | None
     data: dict[str, Any]
     fitted: dict[str, Any]

@@ -26,6 +26,16 @@ _Question = TypeVar("_Question")
 _Endpoint = Callable[[Request], Awaitable[Response]]
 _Decorator = Callable[[_Endpoint], _Endpoint]
 
+_ABOUT = """Recommendations with dials from popular to rare.
+
+A question may turn the dials of a linear model, at no new fit: `xi` (ξ), `item_norm` (α) and `propensity` (γ). A dial
+that it leaves out stands where the model has it, which `GET /v1/model` tells; a larger α or γ favours items that fewer
+people have. With n the users of an item and p its propensity, a history x scores
+
+    score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ
+
+and explanations sum to that. `/v1/path` shows what a dial does to a list: along ξ for the price of one list, along α
+for the price of one each."""
 _ERRORS = {
     401: "The API key is missing or wrong.",
     403: "This service has no API key, and so no reload over HTTP.",
@@ -52,7 +62,7 @@ def build(settings: Settings, service: Service) -> FastAPI:
     app = FastAPI(
         title="relae",
         version=__version__,
-        description="Recommendations with a dial from popular to long tail.",
+        description=_ABOUT,
         lifespan=lifespan,
         docs_url=None,  # these two load from another host
         redoc_url=None,
@@ -132,10 +142,15 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         parts = [await service.turn(_replies.recommend_turn, snapshot, turn, question.wish) for turn in turns]
         return _json(b'{"results":[' + b",".join(parts) + b"]}")
 
-    @route("POST", "/v1/path", _answers.XiPath, schemas.path(), 401, 404, 413, 422)
+    @route("POST", "/v1/path", _answers.DialPath, schemas.path(), 401, 404, 413, 422)
     async def path(request: Request) -> Response:
         """Show how a list changes from popular items to the long tail."""
-        return await asked(request, _questions.read_path, _replies.path)
+        snapshot = allowed(request)
+        body = await request.body()
+        question = await service.turn(_questions.read_path, body, settings)
+        turns = await service.turn(_replies.path_turns, snapshot, question)
+        parts = [await service.turn(_replies.path_turn, snapshot, turn, question) for turn in turns]
+        return _json(b'{"path":[' + b",".join(parts) + b"]}")
 
     @route("POST", "/v1/explain", _answers.Explained, schemas.explain(), 401, 404, 413, 422)
     async def explain(request: Request) -> Response:

@@ -5,7 +5,7 @@ A field that is null counts as not given. The schemas that OpenAPI shows are in 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -17,6 +17,7 @@ Id = int | str
 # Larger ones could overflow in float32 on their way through a model; a history needs none.
 MAX_WEIGHT = 1e9
 MAX_QUERY = 500  # characters of a search
+XIS, NORMS = (0.0, 1.0), (-1.0, 2.0)  # between which ξ lies, and item_norm and propensity
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,20 @@ class History:
     weights: Sequence[float] | None = None
 
 
+class Dials(NamedTuple):
+    """Where the dials shall stand; None leaves one where the model has it."""
+
+    xi: float | None = None
+    item_norm: float | None = None
+    propensity: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What recommendations shall be like, whoever they are for."""
 
     k: int
-    xi: float | None
+    dials: Dials
     allow: Sequence[Id] | None
     deny: Sequence[Id] | None
     exclude_seen: bool
@@ -57,10 +66,11 @@ class BatchQuestion:
 
 @dataclass(frozen=True, slots=True)
 class PathQuestion:
-    """One list for each of several ξ."""
+    """One list for each of several ξ, or item norms."""
 
     who: History | Id
     xis: Sequence[float] | None
+    item_norms: Sequence[float] | None
     wish: Wish
 
 
@@ -70,7 +80,7 @@ class ExplainQuestion:
 
     who: History | Id
     item: Id
-    xi: float | None
+    dials: Dials
 
 
 def read_recommend(body: bytes, limits: Settings) -> RecommendQuestion:
@@ -95,17 +105,26 @@ def read_batch(body: bytes, limits: Settings) -> BatchQuestion:
 
 def read_path(body: bytes, limits: Settings) -> PathQuestion:
     """Read the body of /v1/path."""
-    fields = _Fields.of(body, limits, ("history", "user", "k", "xis", "allow", "deny", "exclude_seen"))
-    return PathQuestion(fields.who(), fields.xis(), fields.wish())
+    wish = tuple(name for name in _WISH if name != "explain")
+    fields = _Fields.of(body, limits, ("history", "user", "xis", "item_norms", *wish))
+    question = PathQuestion(
+        fields.who(), fields.numbers("xis", XIS), fields.numbers("item_norms", NORMS), fields.wish()
+    )
+    along, others = ("xis", ("xi",)) if question.item_norms is None else ("item_norms", ("xis", "item_norm"))
+    for name in others:
+        if fields.given.get(name) is not None:
+            way = "leave it out, or give item_norms for a path at one ξ" if name == "xi" else "leave one of them out"
+            raise Problem(422, f"a path along {along} takes no {name}: {way}", name)
+    return question
 
 
 def read_explain(body: bytes, limits: Settings) -> ExplainQuestion:
     """Read the body of /v1/explain."""
-    fields = _Fields.of(body, limits, ("history", "user", "item", "xi"))
+    fields = _Fields.of(body, limits, ("history", "user", "item", *Dials._fields))
     who, item = fields.who(), fields.id("item")
     if item is None:
         raise Problem(422, "item is missing: name the item to explain", "item")
-    return ExplainQuestion(who, item, fields.xi())
+    return ExplainQuestion(who, item, fields.dials())
 
 
 def read_whole(query: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -128,7 +147,7 @@ def read_search(query: Mapping[str, str]) -> str:
 
 # --- fields --------------------------------------------------------------------------------------------------------
 
-_WISH = ("k", "xi", "allow", "deny", "exclude_seen", "explain")
+_WISH = ("k", *Dials._fields, "allow", "deny", "exclude_seen", "explain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,25 +195,29 @@ class _Fields:
         k, most = self.given.get("k"), self.limits.max_k
         return Wish(
             k=10 if k is None and most >= 10 else most if k is None else _whole("k", k, most),
-            xi=self.xi(),
+            dials=self.dials(),
             allow=self._ids("allow", self.limits.max_ids),
             deny=self._ids("deny", self.limits.max_ids),
             exclude_seen=self._flag("exclude_seen", True),
             explain=self._flag("explain", False),
         )
 
-    def xi(self) -> float | None:
-        xi = self.given.get("xi")
-        return None if xi is None else _xi("xi", xi)
+    def dials(self) -> Dials:
+        return Dials(self._number("xi", XIS), self._number("item_norm", NORMS), self._number("propensity", NORMS))
 
-    def xis(self) -> Sequence[float] | None:
-        xis = self.given.get("xis")
-        if xis is None:
+    def _number(self, name: str, ends: tuple[float, float]) -> float | None:
+        value = self.given.get(name)
+        return None if value is None else _between(name, value, *ends)
+
+    def numbers(self, name: str, ends: tuple[float, float]) -> Sequence[float] | None:
+        values = self.given.get(name)
+        if values is None:
             return None
-        if not isinstance(xis, list) or not xis:
-            raise Problem(422, f"xis must be a list of numbers from 0 to 1, got {shown(xis)}", "xis")
-        self._check_length("xis", xis, self.limits.max_xis)
-        return [_xi("xis", xi) for xi in xis]
+        if not isinstance(values, list) or not values:
+            low, high = ends
+            raise Problem(422, f"{name} must be a list of numbers from {low:g} to {high:g}, got {shown(values)}", name)
+        self._check_length(name, values, self.limits.max_xis)
+        return [_between(name, value, *ends) for value in values]
 
     def id(self, name: str) -> Id | None:
         value = self.given.get(name)
@@ -251,9 +274,9 @@ def _whole(name: str, value: object, most: int) -> int:
     return value
 
 
-def _xi(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise Problem(422, f"{name} must lie between 0 and 1, got {shown(value)}", name)
+def _between(name: str, value: object, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise Problem(422, f"{name} must lie between {low:g} and {high:g}, got {shown(value)}", name)
     return float(value)
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 from pydantic_core import to_json
 
-from relae.models import Explanation
+from relae.models import Dial, Explanation
 from relae.serve._answers import (
     Because,
     Explained,
@@ -18,11 +18,10 @@ from relae.serve._answers import (
     RecommendedItem,
     SimilarItem,
     SimilarItems,
-    XiPath,
 )
 from relae.serve._problem import Problem
-from relae.serve._questions import BatchQuestion, ExplainQuestion, PathQuestion, RecommendQuestion, Wish
-from relae.serve._snapshot import Snapshot, Taste
+from relae.serve._questions import BatchQuestion, Dials, ExplainQuestion, PathQuestion, RecommendQuestion, Wish
+from relae.serve._snapshot import Snapshot, Taste, told
 
 _PATH_POINTS = 21  # ξ of a path if none are given
 _REASONS = 3  # items of a history that a recommended item is because of
@@ -64,35 +63,41 @@ def recommend_turn(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> b
     return encode(_lists(snapshot, tastes, wish))[1:-1]
 
 
-def path(snapshot: Snapshot, question: PathQuestion) -> XiPath:
-    """Answer with the list at each ξ, from one projection."""
-    model, wish = snapshot.needs("xi"), question.wish
-    xis = question.xis
-    if xis is None:
-        low, high = model.xi_interval_
-        xis = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
-    lists = model.recommend_path(
+def path_turns(snapshot: Snapshot, question: PathQuestion) -> list[list[Dial]]:
+    """Return the dials of a path, in turns: all ξ share one projection, and every item norm costs one."""
+    low, high = snapshot.needs("xi").xi_interval_
+    at = Dial(*cast(Any, snapshot.standing(question.wish.dials)))
+    if question.item_norms is not None:
+        return [[at._replace(item_norm=item_norm)] for item_norm in question.item_norms]
+    spread = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
+    return [[at._replace(xi=xi) for xi in question.xis or spread]]
+
+
+def path_turn(snapshot: Snapshot, dials: Sequence[Dial], question: PathQuestion) -> bytes:
+    """Answer with the lists at some dials, as JSON without the brackets around it."""
+    wish = question.wish
+    lists = snapshot.needs("xi").recommend_path(
         snapshot.matrix([snapshot.taste(question.who)]),
-        xis,
+        dials,
         wish.k,
         exclude_seen=wish.exclude_seen,
         allow=cast(Any, snapshot.columns(wish.allow)),
         deny=cast(Any, snapshot.columns(wish.deny)),
     )
-    return {"path": [_point(snapshot, xi, ids[0].tolist()) for xi, (ids, _) in zip(xis, lists, strict=True)]}
+    return encode([_point(snapshot, dial, ids[0].tolist()) for dial, (ids, _) in zip(dials, lists, strict=True)])[1:-1]
 
 
 def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
     """Answer with what each item of a history adds to the score of an item."""
     snapshot.needs("explanations")
     column = snapshot.column(question.item)
-    model = cast(Any, snapshot.at(question.xi))
+    model = cast(Any, snapshot.at(question.dials))
     [explanation] = model.explain_all(snapshot.matrix([snapshot.taste(question.who)]), [snapshot.ids[column]])
     [because] = _because(snapshot, [explanation], None)
     return {
         "item": snapshot.item(column),
         "score": explanation.score,
-        "xi": float(model.xi),
+        **told(snapshot.standing(question.dials)),
         "because": because,
     }
 
@@ -126,7 +131,7 @@ def similar(snapshot: Snapshot, name: Id, k: int) -> SimilarItems:
 def _lists(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> list[Recommendation]:
     if wish.explain:
         snapshot.needs("explanations", "explain")
-    model = snapshot.at(wish.xi)
+    model = snapshot.at(wish.dials)
     matrix = snapshot.matrix(tastes)
     ids, scores = model.recommend(
         matrix,
@@ -135,6 +140,7 @@ def _lists(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> list[Reco
         allow=cast(Any, snapshot.columns(wish.allow)),
         deny=cast(Any, snapshot.columns(wish.deny)),
     )
+    dials = told(snapshot.standing(wish.dials))
     results: list[Recommendation] = []
     for row, taste in enumerate(tastes):
         columns = [column for column in ids[row].tolist() if column >= 0]
@@ -147,7 +153,7 @@ def _lists(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> list[Reco
         results.append(
             {
                 "items": items,
-                "xi": snapshot.xi if wish.xi is None else wish.xi,
+                **dials,
                 "k": wish.k,
                 "user": taste.user,
                 "known": len(taste.columns),
@@ -184,11 +190,11 @@ def _because(snapshot: Snapshot, explanations: Sequence[Explanation], most: int 
     return answer
 
 
-def _point(snapshot: Snapshot, xi: float, padded: list[int]) -> PathPoint:
+def _point(snapshot: Snapshot, dial: Dial, padded: list[int]) -> PathPoint:
     columns = [column for column in padded if column >= 0]
     count = len(columns)
     return {
-        "xi": xi,
+        **told(Dials(*dial)),
         "popularity": sum(snapshot.popularity[column] for column in columns) / count if count else None,
         "tail_share": sum(not snapshot.is_head[column] for column in columns) / count if count else None,
         "items": [snapshot.ids[column] for column in columns],

@@ -2,14 +2,28 @@
 
 from typing import Any
 
-from relae.serve._questions import MAX_QUERY, MAX_WEIGHT
+from relae.serve._questions import MAX_QUERY, MAX_WEIGHT, NORMS, XIS
 from relae.serve._settings import Settings
 
 Schema = dict[str, Any]
 
 _ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'An id; "260" finds the integer 260.'}
 _NULL: Schema = {"type": "null"}
-_XI: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+_XI: Schema = {"type": "number", "minimum": XIS[0], "maximum": XIS[1]}
+_NORM: Schema = {"type": "number", "minimum": NORMS[0], "maximum": NORMS[1]}
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, _NULL]}
+
+
+_DIALS: dict[str, Schema] = {
+    "xi": _nullable(_XI) | {"description": "ξ, how much an item may count for itself; null: the model's own."},
+    "item_norm": _nullable(_NORM)
+    | {"description": "α, from popular (-0.5) to rare (0.5), and beyond; null: the model's own."},
+    "propensity": _nullable(_NORM)
+    | {"description": "γ, scores are divided by this power of an item's propensity; null: the model's own."},
+}
 
 
 class Schemas:
@@ -36,17 +50,28 @@ class Schemas:
 
     def path(self) -> Schema:
         """The body of /v1/path."""
-        wish = self._wish(explain=False)
-        del wish["xi"]
-        wish["xis"] = {
-            "anyOf": [{"type": "array", "items": _XI, "minItems": 1, "maxItems": self._limits.max_xis}, _NULL],
-            "description": "The ξ of the lists; null: some that are spread over the interval that matters.",
+        several = {"type": "array", "minItems": 1, "maxItems": self._limits.max_xis}
+        xis, item_norms = several | {"items": _XI}, several | {"items": _NORM}
+        along = {
+            "xis": _nullable(xis)
+            | {"description": "The ξ of the lists; null: some that are spread over the interval that matters."},
+            "item_norms": _nullable(item_norms) | {"description": "A path along the item norm, in place of ξ."},
         }
-        return _body(_one_of("history", self._history(), "user", _ID, wish), {"history": [260, 1196], "k": 10})
+        still = {
+            "xi": _DIALS["xi"] | {"description": "ξ of a path along the item norm; null: the model's own."},
+            "item_norm": _DIALS["item_norm"] | {"description": "α of a path along ξ; null: the model's own."},
+        }
+        schema = _one_of("history", self._history(), "user", _ID, along | self._wish(explain=False) | still)
+        # along one dial, for which no single value is given
+        schema["anyOf"] = [
+            {"properties": {"item_norms": _NULL, "xi": _NULL}},
+            {"required": ["item_norms"], "properties": {"item_norms": item_norms, "xis": _NULL, "item_norm": _NULL}},
+        ]
+        return _body(schema, {"history": [260, 1196], "k": 10})
 
     def explain(self) -> Schema:
         """The body of /v1/explain."""
-        schema = _one_of("history", self._history(), "user", _ID, {"item": _ID, "xi": _nullable(_XI)})
+        schema = _one_of("history", self._history(), "user", _ID, {"item": _ID, **_DIALS})
         schema["required"] = ["item"]
         return _body(schema, {"history": [260, 1196], "item": 1210})
 
@@ -87,7 +112,7 @@ class Schemas:
         ids = _nullable({"type": "array", "items": _ID, "maxItems": self._limits.max_ids})
         wish = {
             "k": _nullable(self._whole(10)) | {"description": "Items of a list."},
-            "xi": _nullable(_XI) | {"description": "From popular to long tail; null: the model's own."},
+            **_DIALS,
             "allow": ids | {"description": "Items that alone may be recommended."},
             "deny": ids | {"description": "Items that are never recommended."},
             "exclude_seen": _flag(True) | {"description": "Leave out the items of the history."},
@@ -117,10 +142,6 @@ def _one_of(first: str, a: Schema, second: str, b: Schema, others: dict[str, Sch
             {"required": [second], "properties": {first: _NULL, second: b}},
         ],
     }
-
-
-def _nullable(schema: Schema) -> Schema:
-    return {"anyOf": [schema, _NULL]}
 
 
 def _flag(default: bool) -> Schema:

@@ -16,7 +16,7 @@ from relae.serve import _replies
 from relae.serve._log import note
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem
-from relae.serve._questions import ExplainQuestion, History, RecommendQuestion, Wish
+from relae.serve._questions import Dials, ExplainQuestion, History, RecommendQuestion, Wish
 from relae.serve._settings import Settings
 from relae.serve._snapshot import Snapshot
 
@@ -179,9 +179,9 @@ def _warm_up(snapshot: Snapshot) -> None:
     liked = snapshot.popular[:2].tolist() if snapshot.model.folds_in else []  # whoever has these two may be unknown
     history = History([snapshot.ids[column] for column in liked])
     explained = snapshot.linear is not None
-    wish = Wish(k=10, xi=None, allow=None, deny=None, exclude_seen=True, explain=explained)
+    wish = Wish(k=10, dials=Dials(), allow=None, deny=None, exclude_seen=True, explain=explained)
     _replies.encode(_replies.recommend(snapshot, RecommendQuestion(history, wish)))
     if explained:
         item = snapshot.ids[snapshot.popular[0]]
-        _replies.explain(snapshot, ExplainQuestion(history, item, None))
+        _replies.explain(snapshot, ExplainQuestion(history, item, Dials()))
         _replies.similar(snapshot, item, 10)

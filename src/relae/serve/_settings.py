@@ -21,7 +21,7 @@ class Settings:
     cors : tuple of str
         Origins whose pages may call the service, such as "https://shop.example"; "*" for all; none by default.
     max_history, max_k, max_batch, max_ids, max_xis : int
-        The most items of a history, items of a list, histories of a batch, ids in allow or deny, and ξ of a path.
+        The most items of a history, items of a list, histories of a batch, ids in allow or deny, and lists of a path.
     max_results : int
         The most items in the answer to a batch: histories × k.
     max_body_bytes : int

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +13,10 @@ from relae.evaluation.groups import head_items
 from relae.linalg import Csr
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
+from relae.serve import _answers
 from relae.serve._answers import Id, Item, Limits, Model
 from relae.serve._problem import Problem, shown
-from relae.serve._questions import History
+from relae.serve._questions import Dials, History
 from relae.serve._search import TitleIndex
 from relae.serve._settings import Settings
 from relae.store import Saved, open_model
@@ -38,6 +39,9 @@ class Snapshot:
         self.saved = saved
         self.model: HistoryRecommender = saved.model
         self.linear = saved.model if isinstance(saved.model, LinearAutoencoder) else None
+        self.own = (
+            Dials() if self.linear is None else Dials(*(float(getattr(self.linear, name)) for name in Dials._fields))
+        )
         self.histories = saved.histories  # opened here, so that no request reads a file
         self.loaded = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -139,22 +143,22 @@ class Snapshot:
             indices = np.concatenate([taste.columns for taste in tastes])
         return sp.csr_array((data, indices, indptr), shape=(len(tastes), len(self.ids)))
 
-    # --- ξ -----------------------------------------------------------------------------------------------------
+    # --- the dials ---------------------------------------------------------------------------------------------
 
-    @property
-    def xi(self) -> float | None:
-        """The model's own ξ, if it has one."""
-        return None if self.linear is None else float(self.linear.xi)
-
-    def at(self, xi: float | None) -> HistoryRecommender:
-        """Return the model at some ξ, or as it is."""
-        if xi is None:
+    def at(self, dials: Dials) -> HistoryRecommender:
+        """Return the model with some dials turned, or as it is."""
+        turned = {name: value for name, value in dials._asdict().items() if value is not None}
+        if not turned:
             return self.model
-        model: HistoryRecommender = cast(Any, self.needs("xi", "xi")).with_xi(xi)
-        return model
+        first = next(iter(turned))
+        return self.needs(first, first).with_dials(**turned)
+
+    def standing(self, dials: Dials) -> Dials:
+        """Return where all dials stand: where they are wanted, or where the model has them."""
+        return Dials(*(own if wanted is None else wanted for wanted, own in zip(dials, self.own, strict=True)))
 
     def needs(self, what: str, field: str | None = None) -> LinearAutoencoder:
-        """Return the model if it is a linear autoencoder, which alone has ξ, explanations and similar items."""
+        """Return the model if it is a linear autoencoder, which alone has dials, explanations and similar items."""
         if self.linear is None:
             raise Problem(422, f"a {type(self.model).__name__} has no {what}: leave it out, or serve an RDLAE", field)
         return self.linear
@@ -173,8 +177,10 @@ class Snapshot:
         return {
             "model": info["model"],
             "parameters": info["parameters"],
-            "xi": self.xi,
+            **told(self.own),
+            "dials": [] if self.linear is None else list(Dials._fields),
             "xi_interval": None if self.linear is None else list(self.linear.xi_interval_),
+            "user_norm": None if self.linear is None else float(self.linear.user_norm),
             "title": info["title"],
             "data": info["data"],
             "fitted": {name: value for name, value in info["fitted"].items() if name != "plan"},
@@ -185,3 +191,8 @@ class Snapshot:
             "limits": limits,
             "loaded": self.loaded,
         }
+
+
+def told(dials: Dials) -> _answers.Dials:
+    """Return dials as answers have them."""
+    return cast(_answers.Dials, dials._asdict())

@@ -1,4 +1,4 @@
-// How the list's popularity moves over ξ: two small drawings over one axis, which is the dial's own.
+// How the list's popularity moves along a dial: two small drawings over one axis, which is the dial's own.
 
 import { about, share, svg } from "./dom.js";
 
@@ -9,6 +9,7 @@ const GAP = 14;
 
 export class Chart {
   #path = [];
+  #along = "";
   #now = null;
   #width = 0;
 
@@ -33,9 +34,10 @@ export class Chart {
     host.addEventListener("lostpointercapture", end);
   }
 
-  // The path over ξ, as [{xi, popularity, tail_share}…].
-  set path(path) {
+  // The path as [{at: 0…1, popularity, tail_share}…]; `along` says which way it goes.
+  show(path, along = "") {
     this.#path = path;
+    this.#along = along;
     this.#draw();
   }
 
@@ -67,14 +69,10 @@ export class Chart {
 
   // The last of the values is that of the list that is shown; the others are the path's.
   #panel(top, name, values, [least, most], written, kind) {
-    const [low, high] = [this.#path[0].xi, this.#path.at(-1).xi];
     const base = top + LABEL + HEIGHT;
     const y = (value) => base - 3 - ((value - least) / (most - least)) * (HEIGHT - 9);
     const [path, now] = [values.slice(0, -1), values.at(-1)];
-    const points = path.map((value, i) => {
-      const at = high > low ? (this.#path[i].xi - low) / (high - low) : i / (path.length - 1);
-      return `${this.#x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-    });
+    const points = path.map((value, i) => `${this.#x(this.#path[i].at).toFixed(1)} ${y(value).toFixed(1)}`);
     const line = `M${points.join("L")}`;
     const upright = (at, name) =>
       svg("line", { class: name, x1: this.#x(at), x2: this.#x(at), y1: top + LABEL, y2: base });
@@ -93,7 +91,7 @@ export class Chart {
 
   #words(users, tails) {
     const over = (values, written) => `${written(values[0])} to ${written(values.at(-2))}`;
-    return `From the smallest ξ to the largest, users per item go from ${over(users, about)} ` +
+    return `From ${this.#along}, users per item go from ${over(users, about)} ` +
       `and the share of the long tail from ${over(tails, share)}. ` +
       `Now: ${about(users.at(-1))} users per item, ${share(tails.at(-1))} in the long tail.`;
   }

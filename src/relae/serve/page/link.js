@@ -2,12 +2,19 @@
 
 export const SIZES = [10, 20, 50];
 
-export const EMPTY = Object.freeze({ taste: [], user: null, xi: null, k: SIZES[0], deny: [] });
+// What may be turned: by the names of the service, which takes no values beyond these.
+export const DIALS = Object.freeze({
+  item_norm: { called: "rarity", least: -1, most: 2 },
+  xi: { called: "ξ", least: 0, most: 1 },
+});
+
+export const EMPTY = Object.freeze({ taste: [], user: null, item_norm: null, xi: null, k: SIZES[0], deny: [] });
 
 export function write(state) {
   const parts = new URLSearchParams();
   if (state.user !== null) parts.append("user", state.user);
   for (const id of state.taste) parts.append("taste", id);
+  if (state.item_norm !== null) parts.append("item_norm", state.item_norm);
   if (state.xi !== null) parts.append("xi", state.xi);
   if (state.k !== EMPTY.k) parts.append("k", state.k);
   for (const id of state.deny) parts.append("deny", id);
@@ -24,11 +31,13 @@ export function read(hash) {
     problems.push("The link has both a user and a taste. The taste is shown.");
     state.user = null;
   }
-  if (parts.has("xi")) {
-    const given = parts.get("xi");
-    const xi = given === "" ? NaN : Number(given);
-    if (xi >= 0 && xi <= 1) state.xi = xi;
-    else problems.push(`The link asks for ξ = ${given}, and ξ lies between 0 and 1. The model’s own ξ is used.`);
+  for (const [name, { called, least, most }] of Object.entries(DIALS)) {
+    if (!parts.has(name)) continue;
+    const given = parts.get(name);
+    const value = given === "" ? NaN : Number(given);
+    if (value >= least && value <= most) state[name] = value;
+    else problems.push(
+      `The link asks for ${called} ${given}, and it lies between ${least} and ${most}. The model’s own is used.`);
   }
   if (parts.has("k")) {
     const given = parts.get("k");

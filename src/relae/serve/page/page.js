@@ -2,9 +2,9 @@
 
 import * as service from "./api.js";
 import { Chart } from "./chart.js";
-import { describe, Scale, STEPS } from "./dial.js";
+import { Knob, ofRarity, ofXi, Scale, STEPS } from "./dial.js";
 import { $, about, count, el, icon, named, nameOf, plural, share } from "./dom.js";
-import { EMPTY, read, SIZES, write } from "./link.js";
+import { DIALS, EMPTY, read, SIZES, write } from "./link.js";
 import { Rows } from "./list.js";
 import { combobox } from "./search.js";
 import { Similar } from "./similar.js";
@@ -14,10 +14,12 @@ const WELL_KNOWN = 48; // of which a surprise is drawn
 const SURPRISE = 3;
 const SIMILAR = 10;
 const AT_ONCE = 6; // titles asked for at a time
+const RARITIES = [-0.5, 0.5]; // beyond them lists are of what everybody has, or of what next to nobody has
+const POINTS = 11; // of the path along rarity, each of which costs as much as a list
 
 let state = { ...EMPTY };
 let model = null;
-let scale = null; // of the dial; null for a model without ξ
+let dialled = false; // whether the model has dials
 let popular = [];
 let answer = null; // what is shown
 let answered = null; // the state it was asked for
@@ -31,7 +33,6 @@ const remember = (items) => items.forEach((item) => known.set(idOf(item), item))
 const inTaste = (item) => state.taste.includes(idOf(item));
 const hasTaste = () => state.taste.length > 0 || state.user !== null;
 const atMost = (wanted) => Math.min(wanted, model?.limits?.k ?? wanted);
-const xiNow = () => state.xi ?? scale.own;
 
 // --- what is said ----------------------------------------------------------------------------------------------
 
@@ -98,12 +99,14 @@ function change(patch, { compare = true } = {}) {
 
 function restore() {
   const { state: wanted, problems } = read(location.hash);
-  if (scale === null && wanted.xi !== null) {
-    problems.push(`The link asks for ξ = ${wanted.xi}, and this model has no ξ.`);
-    wanted.xi = null;
+  for (const [name, { called }] of Object.entries(DIALS)) {
+    if (dialled || wanted[name] === null) continue;
+    problems.push(`The link asks for ${called} ${wanted[name]}, and this model has no dials.`);
+    wanted[name] = null;
   }
   if (write(wanted) === write(state) && problems.length === 0 && answer !== null) return;
   state = wanted;
+  take(state.item_norm === null && state.xi !== null ? xi : rarity);
   before = null;
   leftOut = [];
   similar.close();
@@ -155,12 +158,15 @@ function surprise() {
 // --- asking ----------------------------------------------------------------------------------------------------
 
 const who = (asked) => (asked.user === null ? { history: asked.taste } : { user: asked.user });
-const sameList = (a, b) => write({ ...a, xi: null }) === write({ ...b, xi: null });
+const unturned = (asked) => write({ ...asked, item_norm: null, xi: null });
+const sameList = (a, b) => unturned(a) === unturned(b);
+
+const dialsOf = ({ item_norm, xi }) => ({ item_norm, xi });
 
 const wish = (asked) => ({ ...who(asked), k: atMost(asked.k), deny: asked.deny });
 
 const ranking = new service.Latest(
-  (asked) => service.recommend({ ...wish(asked), ...(scale === null ? {} : { xi: asked.xi, explain: true }) }),
+  (asked) => service.recommend({ ...wish(asked), ...(dialled ? { ...dialsOf(asked), explain: true } : {}) }),
   (answer, asked) => {
     clearNotice("server");
     // One for an older place of the dial is a frame of its motion; one for another list is out of date.
@@ -169,31 +175,45 @@ const ranking = new service.Latest(
   listFailed,
 );
 
+// A path goes along the dial in the hand, while the other one stands still.
+const pathOf = (asked) => asked.along.field + write({ ...asked, [asked.along.field]: null });
+const pathNow = () => ({ ...state, along: inHand });
+
 const paths = new service.Latest(
-  (asked) => service.path(wish(asked)),
+  (asked) => service.path({ ...wish(asked), ...asked.along.path(asked) }),
   (answer, asked) => {
-    if (sameList(asked, state)) showPath(answer.path);
+    if (pathOf(asked) === pathOf(pathNow())) showPath(answer.path, asked.along);
   },
-  listFailed,
+  (error, asked) => {
+    charted = null;
+    listFailed(error, asked);
+  },
 );
 
-let drawn = null; // the state that the path on the chart is of
+let charted = null; // what the path on the chart is of, or will be
+
+function askPath() {
+  const asked = pathNow();
+  if (charted === pathOf(asked)) return;
+  charted = pathOf(asked);
+  paths.ask(asked);
+}
 
 function refresh() {
   showTaste();
-  showDial();
+  showDials();
   $("board").hidden = !hasTaste();
   $("start").hidden = hasTaste();
   for (const radio of $("sizes").querySelectorAll("input")) radio.checked = Number(radio.value) === state.k;
   learnTitles();
   if (!hasTaste()) {
     answer = null;
-    drawn = null;
+    charted = null;
     rows.show([], null);
     return;
   }
   ranking.ask(state);
-  if (scale !== null && (drawn === null || !sameList(drawn, state))) paths.ask(state);
+  if (dialled) askPath();
 }
 
 function listFailed(error, asked) {
@@ -289,9 +309,9 @@ function showTaste() {
 }
 
 function showStart() {
-  $("start-words").textContent = scale === null
-    ? "Pick something and recommendations appear, from what other people with the same taste chose."
-    : "Pick something and recommendations appear. A dial then takes them from the popular to the long tail, live.";
+  $("start-words").textContent = dialled
+    ? "Pick something and recommendations appear. A dial then takes them from the popular to the rare, live."
+    : "Pick something and recommendations appear, from what other people with the same taste chose.";
   $("starters").replaceChildren(...popular.slice(0, STARTERS).map((item) =>
     el("li", {},
       el("button", { type: "button", class: "starter", onclick: () => begin(item) },
@@ -317,8 +337,8 @@ function showAnswer(got, asked) {
   const words = statusWords(got);
   $("status").textContent = words;
   $("captions").hidden = got.items.length === 0;
-  if (scale !== null) showNow(asked);
-  const at = scale === null ? "" : ` at ξ ${scale.written(asked.xi ?? scale.own)}`;
+  if (dialled) showNow(asked);
+  const at = dialled ? ` at ${knobs.map((knob) => standing(knob, asked)).join(" and ")}` : "";
   const first = got.items.length > 0 ? ` First: ${nameOf(got.items[0])}.` : "";
   announce(`${plural(got.items.length, "recommendation")}${at}. ${words.replace(/\.?$/, ".")}${first}`, 700);
   leaveOut(new Set((got.unknown ?? []).map(String)));
@@ -335,43 +355,82 @@ function statusWords({ items, known: size, popular: unknown }) {
   return `${parts.join(", ")} since ${before.since}`;
 }
 
-// --- the dial --------------------------------------------------------------------------------------------------
+// --- the dials -------------------------------------------------------------------------------------------------
 
-const chart = new Chart($("chart"), { move: (at) => turn(Math.round(at * STEPS)), end: letGo });
+const rarity = new Knob($("rarity"), {
+  field: "item_norm",
+  name: "rarity",
+  label: "Rarity",
+  along: "popular to rare",
+  path: (asked) => ({ item_norms: rarity.scale.spread(Math.min(POINTS, model.limits.xis)), xi: asked.xi }),
+  read: ofRarity,
+}, { turn, rest });
+const xi = new Knob($("fine"), {
+  field: "xi",
+  name: "ξ",
+  label: "Fine tuning, ξ",
+  along: "the smallest ξ to the largest",
+  path: (asked) => ({ item_norm: asked.item_norm }),
+  read: ofXi,
+}, { turn, rest });
+const knobs = [rarity, xi];
+let inHand = rarity; // the chart is along this one
+
+const chart = new Chart($("chart"), { move: (at) => turn(inHand, Math.round(at * STEPS)), end: letGo });
 
 function letGo() {
-  settle();
-  $("xi").focus({ preventScroll: true }); // the arrow keys go on from here
+  rest();
+  inHand.input.focus({ preventScroll: true }); // the arrow keys go on from here
 }
 
-function turn(step) {
-  const xi = scale.xi(step);
-  if (xi === state.xi) return;
+// A dial's range has the model's own value in it.
+function setScales() {
+  const own = model.item_norm;
+  const ends = [Math.min(RARITIES[0], own), Math.max(RARITIES[1], own)];
+  const limits = (knob) => [DIALS[knob.field].least, DIALS[knob.field].most];
+  rarity.scale = new Scale(ends, own, limits(rarity), true);
+  xi.scale = new Scale(model.xi_interval, model.xi, limits(xi));
+  for (const knob of knobs) knob.describe(knob.read());
+}
+
+const valueOf = (knob, asked) => asked[knob.field] ?? knob.scale.own;
+const standing = (knob, asked) => `${knob.name} ${knob.scale.written(valueOf(knob, asked))}`;
+
+// Take a dial into the hand: the chart is along it from now on.
+function take(knob) {
+  if (knob === inHand) return;
+  inHand = knob;
+  chart.show([]);
+}
+
+function turn(knob, step) {
+  const value = knob.scale.value(step);
+  if (value === state[knob.field]) return;
   if (settled && answer !== null) {
-    const last = `ξ ${scale.written(answered.xi ?? scale.own)}`;
+    const last = standing(knob, answered);
     before = compareWith(last, `at ${last}`);
   }
   settled = false;
-  state = { ...state, xi };
-  showDial();
+  state = { ...state, [knob.field]: value };
+  take(knob);
+  showDials();
   remain(250);
   ranking.ask(state);
+  askPath();
 }
 
-function settle() {
+function rest() {
   settled = true;
 }
 
-function showDial() {
-  $("dial").hidden = scale === null;
-  if (scale === null) return;
-  const xi = xiNow();
-  $("xi").value = scale.step(xi);
-  $("xi-value").textContent = scale.written(xi);
-  $("xi").setAttribute("aria-valuetext", `ξ ${scale.written(xi)}`);
-  $("own").textContent = state.xi === null ? "the model’s own" : `Back to the model’s ${scale.written(scale.own)}`;
-  $("own").disabled = state.xi === null;
-  $("own-mark").style.setProperty("--at", scale.at(scale.own));
+function showDials() {
+  $("dial").hidden = !dialled;
+  if (!dialled) return;
+  for (const knob of knobs) {
+    knob.host.classList.toggle("in-hand", knob === inHand);
+    knob.show(state[knob.field]);
+    if (knob !== inHand) knob.describe(knob.read());
+  }
 }
 
 function showNow(asked) {
@@ -379,24 +438,17 @@ function showNow(asked) {
   if (items.length === 0) return;
   const popularity = items.reduce((sum, item) => sum + item.popularity, 0) / items.length;
   const tail = items.filter((item) => item.group === "tail").length / items.length;
-  const xi = asked.xi ?? scale.own;
-  chart.now = { at: scale.at(xi), own: scale.at(scale.own), popularity, tail_share: tail };
-  $("brief").textContent = `${about(popularity)} users${tail > 0 ? `, ${share(tail)} tail` : ""}`;
-  if (asked.xi !== state.xi) return;
-  const words = `ξ ${scale.written(xi)}: ${about(popularity)} users per item, ${share(tail)} in the long tail`;
-  $("xi").setAttribute("aria-valuetext", words);
+  const { scale } = inHand;
+  chart.now = { at: scale.at(valueOf(inHand, asked)), own: scale.at(scale.own), popularity, tail_share: tail };
+  rarity.brief.textContent = `${about(popularity)} users${tail > 0 ? `, ${share(tail)} tail` : ""}`;
+  const words = `: ${about(popularity)} users per item, ${share(tail)} in the long tail`;
+  for (const knob of knobs) if (asked[knob.field] === state[knob.field]) knob.show(state[knob.field], words);
 }
 
-function showPath(path) {
-  drawn = state;
+function showPath(path, knob) {
   if (path[0].items.length === 0) return; // nothing is left to recommend
-  chart.path = path;
-  const { low, high, tail, words } = describe(path);
-  $("dial").dataset.tail = tail;
-  $("end-low").textContent = low;
-  $("end-high").textContent = high;
-  $("dial-words").textContent = words;
-  $("xi").setAttribute("aria-label", `ξ, from ${low} to ${high}`);
+  chart.show(path.map((point) => ({ ...point, at: knob.scale.at(point[knob.field]) })), knob.along);
+  knob.describe(knob.read(path));
 }
 
 // --- similar items -----------------------------------------------------------------------------------------------
@@ -448,7 +500,8 @@ function showModel() {
 
 function modelFacts() {
   const { parameters = {}, data = {}, fitted = {}, versions = {} } = model;
-  const settings = { l2: fitted.l2 ?? parameters.l2, dropout: parameters.dropout, ξ: parameters.xi };
+  const { dropout, xi, user_norm, item_norm, propensity } = parameters;
+  const settings = { l2: fitted.l2 ?? parameters.l2, dropout, ξ: xi, β: user_norm, α: item_norm, γ: propensity };
   const given = Object.entries(settings).filter(([, value]) => typeof value === "number");
   const made = new Date(model.created ?? NaN);
   const day = { day: "numeric", month: "long", year: "numeric" };
@@ -475,8 +528,9 @@ async function start() {
     model = await service.model();
     answer = null;
     refused = false;
-    scale = model.xi_interval ? new Scale(model.xi_interval, model.xi) : null;
-    rows.similar = scale === null ? null : (item) => similar.open(item);
+    dialled = model.dials.length > 0;
+    if (dialled) setScales();
+    rows.similar = dialled ? (item) => similar.open(item) : null;
     popular = (await service.items("", atMost(WELL_KNOWN))).items;
   } catch (error) {
     model = null;
@@ -519,13 +573,6 @@ $("clear").addEventListener("click", () => {
   $("search").focus();
 });
 $("surprise").addEventListener("click", surprise);
-$("xi").addEventListener("input", () => turn(Number($("xi").value)));
-$("xi").addEventListener("change", settle);
-$("own").addEventListener("click", () => {
-  turn(scale.step(scale.own));
-  settle();
-  $("xi").focus();
-});
 $("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the part after "#" is the state
   (hasTaste() ? $("results-heading") : $("search")).focus();
@@ -563,7 +610,7 @@ document.addEventListener("visibilitychange", async () => {
     const { created } = await service.model();
     if (created === model.created) return;
     known.clear();
-    drawn = null;
+    charted = null;
     start();
   } catch (error) {
     failed(error);
@@ -574,7 +621,7 @@ addEventListener("popstate", () => {
 });
 // On a phone the dial stays at the lower edge of the screen, and what lies below it in its card is out of sight.
 new ResizeObserver(() => {
-  const below = $("dial").getBoundingClientRect().bottom - $("dial-control").getBoundingClientRect().bottom;
+  const below = $("dial").getBoundingClientRect().bottom - $("rarity").getBoundingClientRect().bottom;
   $("dial").style.setProperty("--below", `${Math.floor(below)}px`);
 }).observe($("dial"));
 
