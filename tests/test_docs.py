@@ -29,7 +29,8 @@ def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("ratings_in_the_working_folder")
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/guide.md", "docs/evaluation.md", "docs/tuning.md", "docs/large.md", "docs/compare.md"]
+    "name",
+    ["README.md", *(f"docs/{page}.md" for page in ("guide", "evaluation", "tuning", "large", "compare", "beyond"))],
 )
 def test_the_examples_run(name: str) -> None:
     blocks = python_blocks(ROOT / name)

@@ -10,8 +10,8 @@ Beyond the paper, the Gram has weights of users, and items are scaled by their p
 
     G = Xᵀ diag(d^−β) X        score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ
 
-with d the items of a user, n the users of an item and p its propensity. β needs an inverse of its own; α, γ and ξ are
-dials of one inverse.
+with d the items of a user, n the users of an item and p its propensity; Λ stays that of XᵀX. β needs an inverse of its
+own; α, γ and ξ are dials of one inverse.
 """
 
 from numbers import Real

@@ -10,7 +10,7 @@ from relae import Interactions, load
 from relae.algebra import Dial, user_weights
 from relae.errors import ApproximationWarning, DataError, PlanError
 from relae.evaluation import evaluate, hold_out_users
-from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, RDLAE
+from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, RDLAE, RLAE
 from relae.solvers import DualInverse, NewItems, PrimalInverse, solve
 
 SOLVERS = ["primal", "dual", "local"]
@@ -30,9 +30,11 @@ def dense_scorer(x, model, features=None, weight=0.0):
     d, counts = np.maximum((x > 0).sum(1), 1.0), (x > 0).sum(0)
     popularity = np.maximum(counts, 1.0)
     gram = x.T @ (x * d[:, None] ** -model.user_norm)
+    plain = (x**2).sum(0)
     if features is not None:
         gram += weight * features @ features.T
-    penalty = model.dropout / (1 - model.dropout) * np.diag(gram) + model.l2
+        plain = plain + weight * (features**2).sum(1)
+    penalty = model.dropout / (1 - model.dropout) * plain + model.l2
     inverse = np.linalg.inv(gram + np.diag(penalty))
     if features is not None:  # whoever has no users is fitted to features alone
         gram = weight * features @ features.T
@@ -157,8 +159,8 @@ def test_users_who_are_equally_active_only_scale_l2():
     for row in x:
         row[rng.choice(20, 6, replace=False)] = 1.0
     given = sp.csr_array(x)
-    ours = DAN(4.0 * 6**-0.7, 0.3, 0.2, user_norm=0.7, dtype="float64").fit(given)
-    theirs = RDLAE(4.0, 0.3, 0.2, dtype="float64").fit(given)
+    ours = DAN(4.0 * 6**-0.7, 0.0, 0.2, user_norm=0.7, dtype="float64").fit(given)
+    theirs = RLAE(4.0, 0.2, dtype="float64").fit(given)
     assert np.allclose(ours.weights(), theirs.weights(), atol=1e-12)
 
 

@@ -26,6 +26,7 @@ from relae.linalg import (
     csr_parts,
     scaled_columns,
     scaled_rows,
+    transpose,
 )
 from relae.models._refresh import compact, update
 from relae.models._rows import features_of, gram_diagonal, with_new_items
@@ -163,7 +164,9 @@ class LinearAutoencoder(HistoryRecommender):
             x, row_weights = self._rows(given.matrix, features, feature_weight)
             counts = np.bincount(given.matrix.indices, minlength=given.n_items)
             squares = gram_diagonal(given.matrix, None if row_weights is None else row_weights[-given.n_users :])
-            on_diagonal = gram_diagonal(x, row_weights)
+            on_diagonal = gram_diagonal(given.matrix)  # norms of users leave the penalty as it is
+            if features is not None:
+                on_diagonal += gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
         l2 = _rule_of_thumb(counts, float(squares.sum())) if self.l2 is None else self.l2
         penalty = algebra.penalty(on_diagonal, l2, self.dropout)
         if client is not None:

@@ -10,6 +10,7 @@ from relae import algebra
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr, as_csr, scaled_rows
+from relae.models._rows import gram_diagonal
 from relae.ranking import rank
 from relae.recommender import encode
 from relae.solvers import (
@@ -128,9 +129,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
     _, row_weights = model._rows(u)
     weighted = scaled_rows(u, row_weights)
     more = len(names) - len(model.items_)
-    values = weighted.data.astype(np.float64)
-    squares = np.bincount(u.indices, weights=values**2, minlength=len(names)).astype(np.float64)
-    growth = algebra.penalty(squares, 1.0, model.dropout) - 1.0
+    growth = algebra.penalty(gram_diagonal(u), 1.0, model.dropout) - 1.0
     if more and model.l2_ == 0:
         raise DataError(
             f"{more:,} items are new and l2 is 0, so that nothing keeps their weights: fit again with an l2"
