@@ -14,7 +14,7 @@ Csr = sp.csr_array[Any, Any]
 Dense = NDArray[np.floating]
 Vector = NDArray[np.floating]
 
-_CROWDED = 0.5  # share of entries from which a column of a Gram matrix counts as dense
+_CROWDED = 0.9  # share of entries above which a column of a Gram matrix counts as dense, as those of embeddings are
 _STRIP = 1024
 
 # numba's fallback thread pool ends the process when two Python threads enter it at once
@@ -78,8 +78,8 @@ def gram(a: Csr, a_t: Csr, out: Dense, weights: Vector | None = None) -> Dense:
 
     a : (n, inner), a_t its transpose, weights : (inner,), out : (n, n).
     For row i and each of its entries, the column of that entry is added up to the diagonal: Σ_t d_t²/2 updates,
-    with d_t the stored entries of column t, and no two threads meet. Columns that are more than half full, such as
-    dense features, are multiplied as dense ones.
+    with d_t the stored entries of column t, and no two threads meet. Columns that are nearly full, such as those
+    of embeddings, are multiplied as dense ones.
     """
     if weights is not None:
         a = scaled_columns(a, weights)

@@ -18,7 +18,7 @@ from relae.tuning._result import Constraint, Point, Trial, Tuning
 from relae.tuning._search import Auto, GridSearch, Search
 
 _USER_NORMS = tuple(round(0.1 * step, 1) for step in range(11))
-_ITEM_NORMS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+_ITEM_NORMS = (-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3, 0.4)  # below 0 for users who turn to what is popular
 
 
 def tune(
