@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
+NORMS = (-1.0, 2.0)
+"""Between which β, α and γ lie."""
+
 
 class Dial(NamedTuple):
     """What can be turned on a fitted model without another inverse: ξ, α and γ."""
@@ -119,8 +122,9 @@ def propensity_scaling(users_per_item: NDArray[np.integer], propensity: float) -
 
 
 def _check_norm(name: str, value: float) -> float:
-    if not (_is_number(value) and -1 <= value <= 2):
-        raise ValueError(f"{name} must lie in [-1, 2], got {value!r}")
+    low, high = NORMS
+    if not (_is_number(value) and low <= value <= high):
+        raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
     return float(value)
 
 

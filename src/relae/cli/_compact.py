@@ -16,7 +16,7 @@ from relae.cli._progress import progress_bar
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
 from relae.models import LinearAutoencoder
-from relae.solvers import DualInverse, gigabytes
+from relae.solvers import DualInverse, gigabytes, without_new_items
 
 _METRICS = ("ndcg", "recall", "tail_ndcg", "coverage")
 _K = 100
@@ -47,7 +47,7 @@ def compact(
     if data is not None:
         with console.status(f"reading {data}"):
             _, training = read(data, chosen)
-    if training is None and not isinstance(model.inverse_, DualInverse):
+    if training is None and not isinstance(without_new_items(model.inverse_), DualInverse):
         raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
     started = time.perf_counter()
     with progress_bar(console) as progress:

@@ -103,6 +103,14 @@ def _gram(a: Csr, a_t: Csr, out: Dense) -> Dense:
     return out
 
 
+def gram_diagonal(x: Csr, row_weights: Vector | None = None) -> NDArray[np.float64]:
+    """Σ_u d_u x_uj² : (items,)."""
+    squares = x.data.astype(np.float64) ** 2
+    if row_weights is not None:
+        squares *= np.repeat(row_weights, np.diff(x.indptr))
+    return np.bincount(x.indices, weights=squares, minlength=x.shape[1]).astype(np.float64, copy=False)
+
+
 def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
     """A @ dense : (rows, n), streaming the rows of `dense` that A names."""
     rows, n = a.shape[0], dense.shape[1]

@@ -43,7 +43,18 @@ __all__ = [
 ]
 
 
-class _Plain(LinearAutoencoder):
+class _Paper(LinearAutoencoder):
+    """The six models of the paper: with a norm of items or a propensity they become DAN."""
+
+    def with_xi(self, xi: float) -> LinearAutoencoder:
+        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
+        raise NotImplementedError
+
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
+
+
+class _Plain(_Paper):
     """The three models without dropout."""
 
     dropout = 0.0
@@ -52,19 +63,13 @@ class _Plain(LinearAutoencoder):
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
         return self._share(RLAE(self.l2, xi, **self._how()))
 
-    def _turned(self, dial: Dial) -> LinearAutoencoder:
-        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
 
-
-class _Denoising(LinearAutoencoder):
+class _Denoising(_Paper):
     """The three models with dropout."""
 
     def with_xi(self, xi: float) -> "RDLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
         return self._share(RDLAE(self.l2, self.dropout, xi, **self._how()))
-
-    def _turned(self, dial: Dial) -> LinearAutoencoder:
-        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
 
 
 class LAE(_Plain):

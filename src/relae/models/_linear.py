@@ -24,12 +24,13 @@ from relae.linalg import (
     as_csr,
     csr_from_parts,
     csr_parts,
+    gram_diagonal,
     scaled_columns,
     scaled_rows,
     transpose,
 )
 from relae.models._refresh import compact, update
-from relae.models._rows import features_of, gram_diagonal, with_new_items
+from relae.models._rows import features_of, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
 from relae.solvers import (
@@ -45,6 +46,7 @@ from relae.solvers import (
     ensure_memory,
     gigabytes,
     solve,
+    without_new_items,
 )
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
@@ -294,7 +296,7 @@ class LinearAutoencoder(HistoryRecommender):
         the square of users. Many of them cost less when P is made from it first, if there is memory for that.
         """
         self._check_fitted()
-        own = self.inverse_.base if isinstance(self.inverse_, NewItems) else self.inverse_
+        own = without_new_items(self.inverse_)
         norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._dials(xis)}
         if not isinstance(own, DualInverse) or norms == {0.0}:
             return self

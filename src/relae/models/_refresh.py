@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.data import Ids, Interactions
 from relae.errors import DataError
-from relae.linalg import Csr, as_csr, scaled_rows
-from relae.models._rows import gram_diagonal
+from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows
 from relae.ranking import rank
 from relae.recommender import encode
 from relae.solvers import (
@@ -26,6 +25,7 @@ from relae.solvers import (
     local_solutions,
     plan,
     solve_local,
+    without_new_items,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _by_weights(inverse: Inverse, per_item: int) -> Supports:
 
 def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
     """Return the data that the model was fitted to, on its columns."""
-    own = model.inverse_.base if isinstance(model.inverse_, NewItems) else model.inverse_
+    own = without_new_items(model.inverse_)
     if data is None and isinstance(own, DualInverse):
         features = 0 if model.item_features_ is None else model.item_features_.shape[1]
         return Interactions(own.x[features:], items=model.items_)

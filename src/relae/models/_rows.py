@@ -10,16 +10,8 @@ from relae import algebra
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, PlanError
-from relae.linalg import Csr, transpose
+from relae.linalg import Csr, gram_diagonal, transpose
 from relae.solvers import DualInverse, Inverse, NewItems, solve
-
-
-def gram_diagonal(x: Csr, row_weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Σ_u d_u x_uj² : (items,)."""
-    squares = x.data.astype(np.float64) ** 2
-    if row_weights is not None:
-        squares *= np.repeat(row_weights, np.diff(x.indptr))
-    return np.bincount(x.indices, weights=squares, minlength=x.shape[1]).astype(np.float64, copy=False)
 
 
 def features_of(given: Any, weight: float, data: Interactions | Partitions) -> Csr | None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
+from relae.algebra import NORMS
 from relae.serve._problem import Problem, shown
 from relae.serve._settings import Settings
 
@@ -17,7 +18,7 @@ Id = int | str
 # Larger ones could overflow in float32 on their way through a model; a history needs none.
 MAX_WEIGHT = 1e9
 MAX_QUERY = 500  # characters of a search
-XIS, NORMS = (0.0, 1.0), (-1.0, 2.0)  # between which ξ lies, and item_norm and propensity
+XIS = (0.0, 1.0)  # between which ξ lies
 
 
 @dataclass(frozen=True, slots=True)

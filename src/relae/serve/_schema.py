@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from relae.serve._questions import MAX_QUERY, MAX_WEIGHT, NORMS, XIS
+from relae.algebra import NORMS
+from relae.serve._questions import MAX_QUERY, MAX_WEIGHT, XIS
 from relae.serve._settings import Settings
 
 Schema = dict[str, Any]

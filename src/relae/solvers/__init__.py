@@ -12,7 +12,7 @@ from relae.solvers._local import (
     local_solutions,
     solve_local,
 )
-from relae.solvers._new_items import NewItems
+from relae.solvers._new_items import NewItems, without_new_items
 from relae.solvers._plan import (
     NEIGHBOURS,
     SOLVERS,
@@ -56,4 +56,5 @@ __all__ = [
     "residual",
     "solve",
     "solve_local",
+    "without_new_items",
 ]

@@ -25,6 +25,7 @@ from relae.linalg import (
     csr_from_parts,
     csr_parts,
     gram,
+    gram_diagonal,
     labelled,
     local_columns,
     nearest,
@@ -109,7 +110,7 @@ def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
     check_nearest_by(nearest_by)
     if nearest_by == "count":
         return np.ones(x.shape[1])
-    squares = np.bincount(x.indices, weights=x.data.astype(np.float64) ** 2, minlength=x.shape[1])
+    squares = gram_diagonal(x)
     return np.where(squares > 0, 1.0 / np.sqrt(np.maximum(squares, 1e-30)), 0.0)
 
 

@@ -101,3 +101,8 @@ class NewItems:
         new = np.zeros_like(vectors)
         new[self.items] = vectors[self.items]
         return np.asarray(self.base.apply(others) + self.other.apply(new))
+
+
+def without_new_items(inverse: Inverse) -> Inverse:
+    """Return the inverse that a fit to users has given, without columns of new items."""
+    return inverse.base if isinstance(inverse, NewItems) else inverse
