@@ -316,7 +316,7 @@ def test_progress_rises_to_one_in_each_stage(tiny, tmp_path):
 
 @pytest.mark.parametrize("form", WRITERS)
 def test_progress_within_one_file(tiny, tmp_path, form):
-    frame = pl.DataFrame({"user": np.arange(1_000), "item": 1})
+    frame = pl.DataFrame({"user": np.arange(200), "item": 1})
     WRITERS[form](frame, tmp_path / f"a.{form}")
     seen = []
     Interactions.scan(tmp_path, progress=lambda stage, fraction: seen.append(fraction) if stage == "read" else None)

@@ -21,16 +21,12 @@ from relae.linalg import (
     Csr,
     Dense,
     Vector,
-    as_csr,
     csr_from_parts,
     csr_parts,
-    gram_diagonal,
     scaled_columns,
-    scaled_rows,
-    transpose,
 )
 from relae.models._refresh import compact, update
-from relae.models._rows import features_of, with_new_items
+from relae.models._rows import Rows, features_of, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
 from relae.solvers import (
@@ -93,7 +89,7 @@ class LinearAutoencoder(HistoryRecommender):
     Attributes
     ----------
     inverse_ : Inverse
-        P = (XᵀDX + Λ)⁻¹, with the rows of X and their weights of `_rows`.
+        P = (XᵀDX + Λ)⁻¹, with the rows of X and their weights of `Rows`.
     penalty_ : (items,)
         Λ.
     residual_ : float
@@ -159,28 +155,23 @@ class LinearAutoencoder(HistoryRecommender):
         algebra.check_dial(self._dial())
         given = data if isinstance(data, Partitions) else self._interactions(data)
         features = features_of(item_features, feature_weight, given)
-        if isinstance(given, Partitions):
-            x, row_weights, counts, squares = self._of_partitions(given, client)
-            on_diagonal = squares
+        if isinstance(given, Interactions):
+            rows = Rows.of(given, self.user_norm, features, feature_weight)
+        elif client is None:
+            raise DataError("partitions are fitted by a cluster: give fit the client of one")
         else:
-            x, row_weights = self._rows(given.matrix, features, feature_weight)
-            counts = np.bincount(given.matrix.indices, minlength=given.n_items)
-            squares = gram_diagonal(given.matrix, None if row_weights is None else row_weights[-given.n_users :])
-            on_diagonal = gram_diagonal(given.matrix)  # norms of users leave the penalty as it is
-            if features is not None:
-                on_diagonal += gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
-        l2 = _rule_of_thumb(counts, float(squares.sum())) if self.l2 is None else self.l2
-        penalty = algebra.penalty(on_diagonal, l2, self.dropout)
-        if client is not None:
-            rows = x if isinstance(x, Partitions) else scaled_rows(x, row_weights)
-            solution = solve_on_cluster(rows, penalty, client=client, **self._how(), progress=progress)
+            rows = Rows.of_partitions(given, self.user_norm)
+        l2 = _rule_of_thumb(rows.item_counts, rows.total) if self.l2 is None else self.l2
+        penalty = algebra.penalty(rows.diagonal, l2, self.dropout)
+        if client is None:
+            solution = solve(rows.x, penalty, row_weights=rows.weights, **self._how(), progress=progress)
         else:
-            solution = solve(x, penalty, row_weights=row_weights, **self._how(), progress=progress)
+            solution = solve_on_cluster(rows.scaled(), penalty, client=client, **self._how(), progress=progress)
         if self.solver == "auto" and not solution.plan.exact:
             _warn_of_local(solution.plan)
         inverse = solution.inverse
         if features is not None:
-            inverse = with_new_items(inverse, counts, features, feature_weight, l2, self.dropout)
+            inverse = with_new_items(inverse, rows.item_counts, features, feature_weight, l2, self.dropout)
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, inverse.diagonal(), float(l2)
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
@@ -190,25 +181,6 @@ class LinearAutoencoder(HistoryRecommender):
         else:
             self._remember(given)
         return self
-
-    def _rows(
-        self, x: Csr, features: Csr | None = None, feature_weight: float = 1.0
-    ) -> tuple[Csr, NDArray[np.float64] | None]:
-        """Return what is fitted to, a row per feature and then one per user, and the weights of the rows."""
-        if self.user_norm == 0 and features is None:
-            return x, None
-        weights = algebra.user_weights(np.diff(x.indptr), self.user_norm)
-        if features is None:
-            return x, weights
-        whole = as_csr(sp.vstack([features.T, x]), x.dtype)
-        return whole, np.concatenate([np.full(features.shape[1], float(feature_weight)), weights])
-
-    def _of_partitions(self, given: Partitions, client: Any) -> tuple[Any, None, NDArray[Any], NDArray[np.float64]]:
-        if client is None:
-            raise DataError("partitions are fitted by a cluster: give fit the client of one")
-        if self.user_norm != 0:
-            raise DataError(f"user_norm={self.user_norm!r} needs interactions in memory; partitions count users as 1")
-        return given, None, given.item_counts, given.squares
 
     # --- what is read from the inverse -------------------------------------------------------------------------
 

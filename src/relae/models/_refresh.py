@@ -10,6 +10,7 @@ from relae import algebra
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows
+from relae.models._rows import stacked
 from relae.ranking import rank
 from relae.recommender import encode
 from relae.solvers import (
@@ -65,7 +66,7 @@ def compact(
 def _all_rows(model: "LinearAutoencoder", x: Csr) -> Csr:
     """Return the rows that a model is fitted to, features included, times the roots of their weights."""
     features = None if model.item_features_ is None else _with_more_items(model.item_features_, x.shape[1])
-    return scaled_rows(*model._rows(as_csr(x, model.inverse_.dtype), features, model.feature_weight_))
+    return scaled_rows(*stacked(as_csr(x, model.inverse_.dtype), model.user_norm, features, model.feature_weight_))
 
 
 def _with_more_items(features: Csr, n_items: int) -> Csr:
@@ -126,7 +127,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         )
     names, titles = _grown(model, added)
     u = as_csr(encode(added, names).matrix, model.inverse_.dtype)
-    _, row_weights = model._rows(u)
+    _, row_weights = stacked(u, model.user_norm)
     weighted = scaled_rows(u, row_weights)
     more = len(names) - len(model.items_)
     growth = algebra.penalty(gram_diagonal(u), 1.0, model.dropout) - 1.0

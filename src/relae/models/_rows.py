@@ -1,17 +1,69 @@
-"""What a model is fitted to beside users: features of items, and items that have nothing else."""
+"""What a model is fitted to: rows of users and of features, and items that have nothing but features."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, PlanError
-from relae.linalg import Csr, gram_diagonal, transpose
+from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows, transpose
 from relae.solvers import DualInverse, Inverse, NewItems, solve
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a fit, a row per feature and then one per user, and what is counted in them."""
+
+    x: Any
+    """A CSR matrix in memory, or `Partitions`."""
+    weights: NDArray[np.float64] | None
+    item_counts: NDArray[np.int64]
+    total: float
+    """The sum of the users' squared values, each times the user's weight."""
+    diagonal: NDArray[np.float64]
+    """diag(XᵀX) : (items,), features with their weight. Norms of users leave it, and so the penalty, as it is."""
+
+    @classmethod
+    def of(cls, data: Interactions, user_norm: float, features: Csr | None, feature_weight: float) -> "Rows":
+        """All rows of interactions in memory."""
+        users = data.matrix
+        x, weights = stacked(users, user_norm, features, feature_weight)
+        counts = np.bincount(users.indices, minlength=data.n_items)
+        total = gram_diagonal(users, None if weights is None else weights[-data.n_users :]).sum()
+        diagonal = gram_diagonal(users)
+        if features is not None:
+            diagonal += gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
+        return cls(x, weights, counts, float(total), diagonal)
+
+    @classmethod
+    def of_partitions(cls, data: Partitions, user_norm: float) -> "Rows":
+        """Rows that only a cluster sees."""
+        if user_norm != 0:
+            raise DataError(f"user_norm={user_norm!r} needs interactions in memory; partitions count users as 1")
+        return cls(data, None, data.item_counts, float(data.squares.sum()), data.squares)
+
+    def scaled(self) -> Any:
+        """Return the rows times the roots of their weights."""
+        return self.x if isinstance(self.x, Partitions) else scaled_rows(self.x, self.weights)
+
+
+def stacked(
+    x: Csr, user_norm: float, features: Csr | None = None, feature_weight: float = 1.0
+) -> tuple[Csr, NDArray[np.float64] | None]:
+    """Return rows of features and then of users, and the weights of the rows; None where all count as 1."""
+    if user_norm == 0 and features is None:
+        return x, None
+    weights = algebra.user_weights(np.diff(x.indptr), user_norm)
+    if features is None:
+        return x, weights
+    whole = as_csr(sp.vstack([features.T, x]), x.dtype)
+    return whole, np.concatenate([np.full(features.shape[1], float(feature_weight)), weights])
 
 
 def features_of(given: Any, weight: float, data: Interactions | Partitions) -> Csr | None:
