@@ -4,6 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # A range would take the newest build, which on Linux brings gigabytes of CUDA.
 TORCH  ?= 2.13.0
+# Tests go to as many processes; more would only wait for each other's threads.
+WORKERS ?= $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 : 4 }' || echo 2)
 
 .PHONY: demo test check bench docs reference clean help
 
@@ -19,7 +21,7 @@ demo: $(VENV)/.core
 	$(BIN)/relae demo
 
 test: $(VENV)/.dev $(if $(NEURAL),$(VENV)/.neural)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
