@@ -7,6 +7,7 @@ import pytest
 
 import relae
 from relae import RDLAE
+from relae.solvers import NewItems
 
 
 def test_a_small_model_is_made_from_the_histories_that_were_kept(saved, data, shell, tmp_path):
@@ -46,3 +47,23 @@ def test_the_loss_is_shown(saved, table, columns, shell, tmp_path):
     assert answer["bytes"]["after"] == relae.store.open_model(tmp_path / "small").size
     assert set(answer["judged"][0]) >= {"ndcg@48", "tail_ndcg@48"}
     assert answer["judged"][0] != answer["judged"][1]
+
+
+def test_new_items_stay_new(data, shell, tmp_path):
+    features = np.eye(4)[np.arange(50) % 4]
+    more = relae.Interactions(data.matrix.toarray()[:, [*range(48), 0, 0]] * (np.arange(50) < 48), features=features)
+    model = RDLAE(l2=10.0, solver="dual").fit(more, feature_weight=5.0)
+    for form in ("dual", "primal"):
+        model.save(tmp_path / form, form=form, histories=more)
+        said = shell.ok("compact", tmp_path / form, "--per-item", 7, "--out", tmp_path / "small")
+        small = relae.load(tmp_path / "small")
+        assert f"{small.inverse_.base.columns.nnz / 50:.1f} per item" in said
+        assert isinstance(small.inverse_, NewItems)
+        assert np.allclose(small.weights(), model.compact(more, per_item=7).weights(), atol=1e-5)
+
+
+def test_weights_other_than_those_of_the_fit_are_refused(saved, table, columns, shell, tmp_path):
+    given = (*columns, "--weight", "stars")
+    said = shell("compact", saved, "--data", table, *given, "--out", tmp_path / "small").line()
+    assert "this data has other weights than that of the fit, in 48 of 48 items" in said
+    assert not (tmp_path / "small").exists()

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae import DAN, RDLAE, Interactions, store
+from relae import DAN, DEQL, RDLAE, Interactions, store
 from relae.baselines import ContentKNN, Popularity, Random
 from relae.cli._data import Columns, load, shape
 from relae.errors import DataError
@@ -82,6 +82,22 @@ def test_some_columns_and_no_features_at_all(table, given, data, features, tmp_p
     text = shell.ok("fit", table, *given, "--l2", 10, "--feature-weight", 0, "--out", tmp_path / "n")
     assert "features" not in text
     assert store.load(tmp_path / "n").item_features_ is None
+
+
+def test_features_that_count_nothing_are_left_out_of_every_model(table, given, rich, tmp_path, shell):
+    said = [
+        shell(command, table, *given, "--feature-weight", 0, "--model", "contentknn", *more).line()
+        for command, *more in (("fit", "--out", tmp_path / "m"), ("evaluate", "--share", 0.2, *FIGURES))
+    ]
+    assert said[0] == said[1]
+    assert said[0].startswith("there are no features of items to compare")
+    options = ("--model", "deql", "--l2", 10, "--out", tmp_path / "n")
+    for weight in (0.0, 5.0):
+        shell.ok("fit", table, *given, "--feature-weight", weight, *options)
+        wanted = DEQL(10.0).fit(rich, feature_weight=weight)
+        np.testing.assert_allclose(store.load(tmp_path / "n").weights(), wanted.weights(), atol=1e-6)
+    answer = json.loads(shell.ok("plan", table, *given, "--feature-weight", 0, "--json"))
+    assert {entry["square"] for entry in answer["solvers"] if entry["solver"] == "dual"} == {160}
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, 40.0])

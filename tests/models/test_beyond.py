@@ -1,5 +1,6 @@
 """Normalized users and items, emphasis, and features: against dense float64, and as laws."""
 
+import inspect
 from itertools import product
 
 import numpy as np
@@ -263,6 +264,61 @@ def test_a_saved_model_is_the_same(solver, form, tmp_path):
     assert np.allclose(again.score(sp.csr_array(x)), model.with_dials(item_norm=0.0).score(sp.csr_array(x)), atol=1e-9)
 
 
+def similarities(model, items):
+    """The similarities of each item to all others, by column."""
+    found = np.zeros((items, items))
+    for item in range(items):
+        ids, scores = model.similar_items(item, items - 1)
+        found[item, ids.astype(int)] = scores
+    return found
+
+
+@pytest.mark.parametrize(
+    ("solver", "form"),
+    [(own, form) for own in SOLVERS for form in ("fitted", "auto", own)] + [("dual", "primal")],
+)
+@pytest.mark.parametrize("supports", ["cosine", "weights"])
+def test_new_items_survive_every_form_on_disk(solver, form, supports, tmp_path):
+    x = random_matrix()
+    x[:, [7, 12]] = 0.0
+    features = np.random.default_rng(1).random((25, 3))
+    model = fitted(x, solver, item_features=features, feature_weight=4.0)
+    model.save(tmp_path / "model", form=form)
+    opened = load(tmp_path / "model", verify=True)
+    given = sp.csr_array(x)
+    assert isinstance(opened.inverse_, NewItems)
+    assert opened.inverse_.solver == ("primal" if form in ("auto", "primal") and solver == "dual" else solver)
+    assert np.allclose(opened.score(given), model.score(given), atol=1e-9)
+    ours, theirs = (each.compact(given, per_item=25, supports=supports) for each in (opened, model))
+    assert np.allclose(ours.weights(), theirs.weights(), atol=1e-9)
+    assert np.allclose(ours.weights(), model.weights(), atol=1e-6)  # with all items in every support
+    assert np.allclose(similarities(opened, 25), similarities(model, 25), atol=1e-9)
+    with pytest.raises(DataError, match="2 items of this model have no users"):
+        opened.update(sp.csr_array(x[:2]), given)
+
+
+def test_supports_by_weights_are_those_of_the_inverse_that_is_solved_again():
+    x = random_matrix()
+    x[:, [7, 12]] = 0.0
+    features = np.random.default_rng(1).random((25, 3))
+    model = fitted(x, item_features=features, feature_weight=4.0)
+    base = np.abs(model.inverse_.base.square)
+    pattern = model.compact(sp.csr_array(x), per_item=5, supports="weights").inverse_.base.columns.toarray() != 0
+    for item in range(25):
+        others = np.argsort(-np.where(np.arange(25) == item, np.inf, base[:, item]), kind="stable")[:5]
+        assert set(np.flatnonzero(pattern[:, item])) <= set(others)
+
+
+def test_models_saved_without_the_diagonal_of_features_still_open():
+    x, features = blocks()
+    inverse = EASE(1.0).fit(sp.csr_array(x), item_features=features).inverse_
+    arrays = inverse.arrays()
+    del arrays["new_diagonal"]
+    assert np.array_equal(NewItems.around(inverse.base, arrays).other_diagonal, inverse.other_diagonal)
+    with pytest.raises(ValueError, match="do not fit"):
+        NewItems.around(inverse.base, arrays | {"new_diagonal": inverse.other_diagonal[1:]})
+
+
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 @pytest.mark.parametrize("with_features", [False, True])
 def test_a_compact_model_solves_the_same_closed_form(solver, with_features):
@@ -336,11 +392,115 @@ def test_users_do_not_refuse_what_is_new():
     assert np.allclose(model.weights()[:, ~new], whole.weights()[:, ~new], atol=1e-6)
 
 
+def groups_of_three(seed=0):
+    """27 items in groups that share a feature and users, and three without users in the first groups."""
+    rng = np.random.default_rng(seed)
+    x = np.zeros((800, 30))
+    for row in x:
+        row[3 * rng.integers(9) + rng.choice(3, 2, replace=False)] = 1.0
+        row[rng.integers(27)] = 1.0
+    features = np.eye(9, dtype=np.float32)[[*np.repeat(np.arange(9), 3), 0, 1, 2]]
+    return x, features
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_new_items_are_similar_by_their_features_and_others_by_all(solver, dtype):
+    x, features = groups_of_three()
+    how = {"solver": solver, "dtype": dtype, "neighbours": 30}
+    model = EASE(1.0, **how).fit(sp.csr_array(x), item_features=features, feature_weight=10.0)
+    alone = 10.0 * features @ features.T + np.eye(30)
+    wanted = [
+        -inverse / np.sqrt(np.outer(*2 * [np.diag(inverse)]))
+        for inverse in map(np.linalg.inv, (alone, x.T @ x + alone))
+    ]
+    new = model.item_counts_ == 0
+    pairs = new[:, None] | new
+    found, outside = similarities(model, 30), ~np.eye(30, dtype=bool)
+    assert np.allclose(found[pairs & outside], wanted[0][pairs & outside], atol=1e-5)
+    if solver != "local":  # which leaves out those who share no user
+        assert np.allclose(found[~pairs & outside], wanted[1][~pairs & outside], atol=1e-5)
+        assert np.allclose(found, found.T, atol=1e-6)
+    assert found.max() <= 1.0
+    assert model.similar_items(0)[0][0] == 27
+    assert sorted(model.similar_items(27)[0][:3]) == [0, 1, 2]
+    assert model.similar_items(27)[1].dtype == model.inverse_.dtype
+
+
+def test_a_similarity_reads_no_diagonal_again(monkeypatch):
+    x, features = groups_of_three()
+    model = EASE(1.0, solver="dual").fit(sp.csr_array(x), item_features=features)
+    wanted = similarities(model, 30)
+    monkeypatch.setattr(DualInverse, "diagonal", lambda self: pytest.fail("this takes all items"))
+    assert np.array_equal(similarities(model, 30), wanted)
+    assert np.array_equal(similarities(model.with_xi(0.4), 30), wanted)
+
+
+def test_new_items_need_a_penalty_in_the_inverse_of_features():
+    x, features = groups_of_three()
+    x[:3, [28, 29]] = 1.0  # item 27 alone is new
+    few = features * np.isin(np.arange(30), [0, 1, 2, 5, 27])[:, None]
+    said = r"1 items have no users .* 25 of 30 items have no features, and with l2=0.0 no penalty: new items need an l2"
+    with pytest.raises(ValueError, match=said):
+        RDLAE(0.0, 0.5).fit(sp.csr_array(x), item_features=few)
+    for l2, given in ((0.1, few), (0.0, features)):  # either is enough
+        model = RDLAE(l2, 0.5).fit(sp.csr_array(x), item_features=given)
+        assert model.inverse_.items.tolist() == [27]
+        assert np.isfinite(model.weights()).all()
+
+
 def test_an_update_refuses_new_items():
     x, features = blocks()
     model = EASE(1.0).fit(sp.csr_array(x), item_features=features)
     with pytest.raises(DataError, match="2 items of this model have no users"):
         model.update(sp.csr_array(x[:2]))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_an_update_refuses_features_of_items_that_it_does_not_know(known):
+    x, features = blocks()
+    x[:2, [0, 10]] = 1.0  # nothing is new
+    old = Interactions(sp.csr_array(x[:, :18]), features=features[:18] if known else None)
+    model = EASE(1.0, dtype="float64").fit(old)
+    users = np.eye(2, 20) + np.eye(2, 20, 18)
+    for rows in (users, np.eye(2, 20)):  # also if nobody has them yet
+        new = Interactions(sp.csr_array(rows), features=features)
+        with pytest.raises(DataError, match=r"2 items that are new to the model have features, which need a fit"):
+            model.update(new)
+    without = model.update(Interactions(sp.csr_array(users)))
+    described = features.copy()
+    described[18:] = 0.0  # items that the model knows keep the features that it knows
+    same = model.update(Interactions(sp.csr_array(users), features=described))
+    assert np.array_equal(same.weights(), without.weights())
+
+
+@pytest.mark.parametrize("nearest_by", ["cosine", "count"])
+@pytest.mark.parametrize("user_norm", [0.0, 0.5])
+def test_a_local_update_follows_features_below_zero(nearest_by, user_norm):
+    """Items that share no user with those of the new users, but features below 0, or of both signs, that cancel out."""
+    x = np.zeros((40, 12))
+    rng = np.random.default_rng(2)
+    for user, row in enumerate(x):
+        row[(user % 3) * 4 + rng.choice(4, 2, replace=False)] = rng.choice([1.0, 2.0], 2)
+    features = np.zeros((12, 2))
+    features[:8, 0], features[8:, 1] = [-1.0, -0.8, -1.2, -0.9, -0.7, -0.3, -1.1, -0.5], 0.4
+    features[[1, 2], 1] = -0.6, 0.6
+    new = np.zeros((2, 12))
+    new[:, [1, 2]] = 1.0
+    how = {"solver": "local", "dtype": "float64", "neighbours": 6, "nearest_by": nearest_by}
+
+    def fit(rows):
+        return DAN(2.0, 0.4, user_norm=user_norm, **how).fit(
+            sp.csr_array(rows), item_features=features, feature_weight=3.0
+        )
+
+    model, whole = fit(x), fit(np.vstack([x, new]))
+    updated = model.update(sp.csr_array(new), sp.csr_array(x))
+    changed = np.abs(model.inverse_.columns - whole.inverse_.columns).max(axis=0).toarray().ravel() > 1e-6
+    assert changed[4:8].any()
+    assert changed[8:].any()
+    assert np.allclose(updated.weights(), whole.weights(), atol=1e-9)
+    assert np.allclose(updated.inverse_.columns.toarray(), whole.inverse_.columns.toarray(), atol=1e-9)
 
 
 def test_too_many_features_for_a_square_of_them(monkeypatch):
@@ -449,6 +609,41 @@ def test_emphasis_keeps_its_norms():
     other = turned.with_xi(0.5)
     assert (type(other), other.item_norm) == (DAN, 0.4)
     assert type(model.with_xi(0.5)) is RDLAE
+
+
+def test_a_xi_that_is_asked_for_has_no_emphasis():
+    x = random_matrix(200, 30)
+    given = sp.csr_array(x)
+    model = DEQL(3.0, 0.4, 0.8, dtype="float64").fit(given)
+    plain = RDLAE(3.0, 0.4, 0.0, dtype="float64").fit(given)
+    for xi in (0.0, 0.1, 1.0):
+        assert type(model.with_xi(xi)) is type(model.with_dials(xi)) is RDLAE
+        assert np.array_equal(model.with_xi(xi).column_weights(), model.column_weights(xi))
+        assert np.allclose(model.with_xi(xi).weights(), plain.with_xi(xi).weights(), atol=1e-12)
+        turned = model.with_dials(xi, propensity=0.2)
+        assert (type(turned), turned.propensity) == (DAN, 0.2)
+        assert np.allclose(turned.weights(), plain.with_dials(xi, propensity=0.2).weights(), atol=1e-12)
+    assert not np.allclose(model.weights(), model.with_xi(0.0).weights(), atol=1e-3)
+    same = model.with_dials()
+    assert (type(same), same.kept) == (DEQL, 0.8)
+    assert np.array_equal(same.weights(), model.weights())
+    ours, theirs = (each.recommend_path(given, [0.0, 0.1, Dial(0.0, 0.3)], 9) for each in (model, plain))
+    for (ids, _), (expected, _) in zip(ours, theirs, strict=True):
+        assert np.array_equal(ids, expected)
+    split = hold_out_users(Interactions(given), 0.2, rng=np.random.default_rng(0))
+    ours, theirs = (
+        evaluate(each.fit(split.train), split, ["ndcg"], [10], xis=[0, 0.1])
+        for each in (DEQL(3.0, 0.4, 0.8), RDLAE(3.0, 0.4))
+    )
+    assert [each["ndcg@10"] for each in ours] == [each["ndcg@10"] for each in theirs]
+
+
+def test_emphasis_takes_features_like_any_other():
+    x, features = blocks()
+    data = Interactions(sp.csr_array(x), features=features)
+    with_them, without = (DEQL(1.0, 0.3, 0.0).fit(data, feature_weight=weight) for weight in (9.0, 0.0))
+    assert (with_them.feature_weight_, without.item_features_) == (9.0, None)
+    assert "feature_weight" in inspect.signature(with_them.fit).parameters  # by which the command line knows
 
 
 def test_emphasis_survives_the_disk(tmp_path):

@@ -153,6 +153,47 @@ def test_a_local_model_needs_the_data_of_its_fit():
         model.update(data(NEW), data(NEW))
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_other_weights_are_other_data(dropout, tmp_path):
+    """The same users with the same items, of which one has another weight."""
+    import relae
+
+    other = X.copy()
+    row, column = np.argwhere(X > 0)[17]
+    other[row, column] *= 1.5
+    squares = f"{(other[:, column] ** 2).sum():g}, and in the fit to {(X[:, column] ** 2).sum():g};"
+    said = rf"in 1 of 30 items: the squares of item '{NAMES[column]}' add up to {squares}"
+    new = NEW[:2] * (np.arange(ITEMS) < 5)
+    for solver in ("primal", "dual", "local"):
+        model = RDLAE(3.0, dropout, solver=solver, neighbours=8).fit(data())
+        model.save(tmp_path / solver)
+        for each in (model, relae.load(tmp_path / solver)):
+            assert each.compact(data(X[::-1]), per_item=8).n_users_ == USERS  # the order of users is free
+            with pytest.raises(DataError, match=said):
+                each.compact(data(other), per_item=8)
+    with pytest.raises(DataError, match=said):
+        model.update(data(new), data(other))
+    updated = model.update(data(new), data())
+    assert np.allclose(updated.item_squares_, (np.concatenate([X, new]) ** 2).sum(axis=0))
+    updated.update(data(new), both(X, new))
+    with pytest.raises(DataError, match="1 of 30 items"):
+        updated.update(data(new), both(other, new))
+
+
+def test_a_model_that_was_saved_without_squares_takes_any_weights(tmp_path):
+    import relae
+
+    model = RDLAE(3.0, solver="primal").fit(data())
+    model.item_squares_ = None
+    model.save(tmp_path / "model")
+    found = relae.load(tmp_path / "model")
+    assert found.item_squares_ is None
+    assert found.compact(data(2 * X), per_item=8).item_squares_ is None
+    assert found.compact(data(), per_item=8).update(data(NEW), data(2 * X)).item_squares_ is None
+    with pytest.raises(DataError, match="this is not the data of the fit"):
+        found.compact(data(NEW))
+
+
 # --- compact -------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from relae import RDLAE, store
 from relae.evaluation.groups import head_items
-from relae.models import DAN
+from relae.models import DAN, DEQL
 from tests.serve.running import serving, serving_another
 
 HISTORY = [7, 37, 107, 207]
@@ -77,6 +77,26 @@ def test_a_model_with_norms_of_its_own(data, folder):
             assert {name: answer[name] for name in own} == own | dials
         path = ask(client, "path", history=HISTORY, xis=[0, 1])["path"]
         assert [point["items"] for point in path] == [model.with_xi(xi).recommend(HISTORY)[0].tolist() for xi in (0, 1)]
+
+
+def test_a_model_with_emphasis_keeps_it_until_a_xi_is_asked_for(data, folder):
+    model = DEQL(l2=0.5, dropout=0.3, kept=2.0).fit(data)
+    plain = RDLAE(l2=0.5, dropout=0.3, xi=0.0).fit(data)
+    with serving_another(model, folder) as client:
+        own = ask(client, "recommend", history=HISTORY, k=40)
+        same_list(own, model.recommend(HISTORY, 40))
+        asked = ask(client, "recommend", history=HISTORY, k=40, xi=0)
+        same_list(asked, plain.recommend(HISTORY, 40))
+        assert listed(own) != listed(asked)
+        path = ask(client, "path", history=HISTORY, k=40, xis=[0, 0.1])["path"]
+        for point in path:
+            assert point["items"] == [each for each in plain.with_xi(point["xi"]).recommend(HISTORY, 40)[0] if each]
+        for xi in ({}, {"xi": 0}):
+            norms = ask(client, "path", history=HISTORY, k=40, item_norms=[0, 0.4], **xi)["path"]
+            for point in norms:
+                dials = {"item_norm": point["item_norm"], **xi}
+                assert point["items"] == listed(ask(client, "recommend", history=HISTORY, k=40, **dials))
+                assert point["items"] == [each for each in model.with_dials(**dials).recommend(HISTORY, 40)[0] if each]
 
 
 def test_weights_count(client, model):

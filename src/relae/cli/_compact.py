@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from relae import store
 from relae.cli._catalog import linear, opened
 from relae.cli._console import errors, facts, output, print_json
@@ -16,7 +14,7 @@ from relae.cli._progress import progress_bar
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
 from relae.models import LinearAutoencoder
-from relae.solvers import DualInverse, gigabytes, without_new_items
+from relae.solvers import DualInverse, LocalInverse, gigabytes, without_new_items
 
 _METRICS = ("ndcg", "recall", "tail_ndcg", "coverage")
 _K = 100
@@ -75,10 +73,11 @@ def compact(
             }
         )
         return
-    entries = int(np.diff(small.inverse_.columns.indptr).sum())  # type: ignore[attr-defined]
+    weights = without_new_items(small.inverse_)
+    assert isinstance(weights, LocalInverse)
     rows = {
         "model": f"{small}, ξ stays free",
-        "weights": f"{entries / len(small.items_):.1f} per item, solved to {small.residual_:.0e}",
+        "weights": f"{weights.columns.nnz / len(small.items_):.1f} per item, solved to {small.residual_:.0e}",
         "saved in": f"{out}, {gigabytes(sizes[1])} instead of {gigabytes(sizes[0])}",
         "time": f"{seconds:.1f} s",
     }

@@ -75,24 +75,26 @@ class Columns:
         return cls(**{**saved, **paths})
 
     def applied(self, data: Interactions) -> Interactions:
-        """Return interactions with the weights and the features that are asked for."""
+        """Return interactions with the weights and the features that are asked for; without those that count 0."""
         if self.given("weighting", "half_life"):
             data = data.weighted(self.weighting, half_life=self.half_life)  # type: ignore[arg-type]  # checked there
         if self.features is None:
             return data
-        return data.with_features(
+        whole = data.with_features(
             self.features,
             item=self.item,
             columns=names(self.feature_columns),
             separators=dict(_separator(pair) for pair in self.separator),
         )
+        if self.feature_weight == 0:
+            whole.features = None  # its items stay
+        return whole
 
     def counted(self, data: Interactions) -> Interactions:
         """Return the same with features that count `feature_weight` in any fit, where they are rows √weight · Fᵀ."""
         whole = self.applied(data)
         if whole.features is not None and self.feature_weight != 1:
-            features = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
-            whole.features = features if features.matrix.nnz else None
+            whole.features = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
         return whole
 
 

@@ -16,7 +16,7 @@ loss counts what dropout has kept as well.
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -233,7 +233,7 @@ class DEQL(LinearAutoencoder):
         As of EDLAE; dropout is above 0.
     kept : float
         What an entry that dropout has kept counts in the loss, beside one that it has dropped. Like ξ, it only scales
-        the columns of one inverse. Another ξ than 0 gives RDLAE or DAN, without it.
+        the columns of one inverse. A ξ that is asked for, be it 0, gives RDLAE or DAN, without it.
     item_norm, propensity
         As of DAN.
     """
@@ -263,10 +263,9 @@ class DEQL(LinearAutoencoder):
         self.item_norm, self.propensity = item_norm, propensity
         self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
-    def fit(self, data: Any, **options: Any) -> Self:
-        """Fit to interactions, as all linear autoencoders."""
+    def _check_dials(self) -> None:
+        super()._check_dials()
         algebra.check_emphasis(self.dropout, self.kept)
-        return super().fit(data, **options)
 
     def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""
@@ -276,13 +275,20 @@ class DEQL(LinearAutoencoder):
         return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout, self.kept)
 
     def with_xi(self, xi: float) -> LinearAutoencoder:
-        """Return the model with another ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""
+        """Return the model of a ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""
         return self._turned(self._dial(xi))
 
+    def with_dials(
+        self, xi: float | None = None, item_norm: float | None = None, propensity: float | None = None
+    ) -> LinearAutoencoder:
+        """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""
+        if xi is not None:
+            return super().with_dials(xi, item_norm, propensity)
+        norms = {"item_norm": item_norm, "propensity": propensity}
+        wanted = {name: value for name, value in norms.items() if value is not None}
+        return self._share(DEQL(**self.get_params() | wanted))
+
     def _turned(self, dial: Dial) -> LinearAutoencoder:
-        if dial.xi == self.xi:
-            norms = {"item_norm": dial.item_norm, "propensity": dial.propensity}
-            return self._share(DEQL(**self.get_params() | norms))
         if dial[1:] == (0, 0):
             return self._share(RDLAE(self.l2, self.dropout, dial.xi, **self._how()))
         return self._share(_normalized(self, dial))

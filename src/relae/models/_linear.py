@@ -26,7 +26,7 @@ from relae.linalg import (
     scaled_columns,
 )
 from relae.models._refresh import compact, update
-from relae.models._rows import Rows, features_of, with_new_items
+from relae.models._rows import Rows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State
 from relae.solvers import (
@@ -100,6 +100,9 @@ class LinearAutoencoder(HistoryRecommender):
         The penalty used: `l2`, or the suggested one.
     item_features_ : (items, features) CSR, or None
         What the items have in common beside their users, and counts `feature_weight_`.
+    item_squares_ : (items,), or None
+        The sum of the squared values of each item, by which the data of the fit is known again; None if the model was
+        saved without.
     items_, titles_, item_counts_, n_users_
         What is kept of the training data: see `HistoryRecommender`.
     """
@@ -118,6 +121,7 @@ class LinearAutoencoder(HistoryRecommender):
     l2_: float
     item_features_: Csr | None
     feature_weight_: float
+    item_squares_: NDArray[np.float64] | None
 
     # parameters of some of the models, constants of the others
     dropout: float
@@ -152,7 +156,7 @@ class LinearAutoencoder(HistoryRecommender):
         client
             A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
-        algebra.check_dial(self._dial())
+        self._check_dials()
         given = data if isinstance(data, Partitions) else self._interactions(data)
         features = features_of(item_features, feature_weight, given)
         if isinstance(given, Interactions):
@@ -163,6 +167,8 @@ class LinearAutoencoder(HistoryRecommender):
             rows = Rows.of_partitions(given, self.user_norm)
         l2 = _rule_of_thumb(rows.item_counts, rows.total) if self.l2 is None else self.l2
         penalty = algebra.penalty(rows.diagonal, l2, self.dropout)
+        if features is not None:
+            check_new_items(rows.item_counts, features, l2)
         if client is None:
             solution = solve(rows.x, penalty, row_weights=rows.weights, **self._how(), progress=progress)
         else:
@@ -175,6 +181,7 @@ class LinearAutoencoder(HistoryRecommender):
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, inverse.diagonal(), float(l2)
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
+        self.item_squares_ = rows.squares
         if isinstance(given, Partitions):
             self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
             self.n_users_ = given.shape[0]
@@ -204,6 +211,10 @@ class LinearAutoencoder(HistoryRecommender):
     def _dial(self, xi: float | None = None) -> Dial:
         """The model's ξ, α and γ, or those with another ξ."""
         return Dial(self.xi if xi is None else xi, self.item_norm, self.propensity)
+
+    def _check_dials(self) -> None:
+        """Raise a ValueError if a dial cannot stand where it does."""
+        algebra.check_dial(self._dial())
 
     def _item_scaling(self) -> NDArray[np.float64]:
         return algebra.item_scaling(self.item_counts_, self.item_norm)
@@ -330,15 +341,18 @@ class LinearAutoencoder(HistoryRecommender):
         """Return the k items most similar to one item, by partial correlation −P_ij/√(P_ii·P_jj).
 
         It says how two items go together once all others are accounted for; it is symmetric, at most 1, and the same
-        for every ξ.
+        for every ξ. An item without users and any other one are compared by their features alone.
         """
         column = self._column_of(item)
-        spread = 1.0 / np.sqrt(self.inverse_diagonal_)
-        scale = (-spread[column] * spread).astype(self.inverse_.dtype)
+        diagonal = self.inverse_diagonal_
+        if isinstance(self.inverse_, NewItems):
+            row, products = self.inverse_.pairs(column, diagonal)
+        else:
+            row, products = self.inverse_.rows(np.array([column])), diagonal[column] * diagonal
         ids, scores = rank(
-            self.inverse_.rows(np.array([column])),
+            row,
             k,
-            scale=scale,
+            scale=(-1.0 / np.sqrt(products)).astype(row.dtype),
             barred=barred_columns(len(self.items_), deny=np.array([column])),
         )
         return self.items_.take(ids[0]), scores[0]
@@ -406,7 +420,8 @@ class LinearAutoencoder(HistoryRecommender):
         Parameters
         ----------
         new
-            Interactions of users who are new, with old and new items; a matrix has the model's columns.
+            Interactions of users who are new, with old and new items; a matrix has the model's columns. Old items keep
+            the features of the fit, and new items have none.
         data
             The training data so far, for a local model.
         """
@@ -423,23 +438,27 @@ class LinearAutoencoder(HistoryRecommender):
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
         self._check_fitted()
-        algebra.check_dial(other._dial())
+        other._check_dials()
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name.endswith("_")})
         return other
 
     def _state(self, form: str) -> State:
         """Add P, in the form asked for, and what was found on the way to it."""
         state = super()._state(form)
-        own = self.inverse_.solver
+        own, base = self.inverse_.solver, without_new_items(self.inverse_)
         if form == "auto":
             form = "primal" if own == "dual" else own
         if form in ("fitted", own):
-            parts: dict[str, Any] = dict(self.inverse_.arrays())
+            parts: dict[str, Any] = dict(base.arrays())
         elif form == "primal" and own == "dual":
             n = len(self.items_)
-            parts = {"inverse": Blocks((n, n), self.inverse_.dtype, self.inverse_.rows)}
+            parts = {"inverse": Blocks((n, n), base.dtype, base.rows)}
         else:
             raise ValueError(f"this model has the {own} form, and cannot be saved in the {form} form")
+        if isinstance(self.inverse_, NewItems):
+            parts |= self.inverse_.new_arrays()
+        if self.item_squares_ is not None:
+            parts["item_squares"] = self.item_squares_
         facts = {
             "l2": self.l2_,
             "residual": self.residual_,
@@ -465,6 +484,9 @@ class LinearAutoencoder(HistoryRecommender):
         self.item_features_, self.feature_weight_ = None, float(facts.get("feature_weight", 1.0))
         if "features" in facts:
             self.item_features_ = csr_from_parts("features", arrays, (len(penalty), int(facts["features"])))
+        self.item_squares_ = np.array(arrays["item_squares"]) if "item_squares" in arrays else None
+        if self.item_squares_ is not None and self.item_squares_.shape != penalty.shape:
+            raise ValueError("item_squares is not a number per item")
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
         self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="LinearAutoencoder")
 
+_SAME = 1e-6  # relative: the same squares, added up in another order, differ by far less
 _WORTHWHILE = 0.25  # new rows beside the rows of the square: with more of them a fit costs no more
 
 
@@ -48,7 +49,7 @@ def compact(
     if supports in ("cosine", "count"):
         chosen = by_closeness(x, per_item, supports)
     elif supports == "weights":
-        chosen = _by_weights(model.inverse_, per_item)
+        chosen = _by_weights(without_new_items(model.inverse_), per_item)
     else:
         raise ValueError(f"supports must be 'cosine', 'count' or 'weights', got {supports!r}")
     users, items = x.shape
@@ -105,11 +106,20 @@ def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
         raise DataError("the model does not hold its training data in this form: give it as data")
     given = data if isinstance(data, Interactions) else Interactions(data, items=model.items_)
     found = encode(given, model.items_)
-    counts = np.bincount(found.matrix.indices, minlength=len(model.items_))
+    counts, squares = np.bincount(found.matrix.indices, minlength=len(model.items_)), gram_diagonal(found.matrix)
     if found.unknown or not np.array_equal(counts, model.item_counts_):
         raise DataError(
             f"this is not the data of the fit: {given.n_users:,} users with {given.n_interactions:,} interactions, "
             f"and the fit had {model.n_users_:,} with {int(model.item_counts_.sum()):,}"
+        )
+    known = squares if model.item_squares_ is None else model.item_squares_
+    others = np.flatnonzero(~np.isclose(squares, known, rtol=_SAME, atol=0))
+    if len(others):
+        first = others[0]
+        raise DataError(
+            f"this data has other weights than that of the fit, in {len(others):,} of {len(counts):,} items: the "
+            f"squares of item {model.items_.values.tolist()[first]!r} add up to {squares[first]:g}, and in the fit to "
+            f"{known[first]:g}; give it with the weights of the fit"
         )
     return Interactions(found.matrix, items=model.items_)
 
@@ -125,6 +135,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
             f"{len(model.inverse_.items):,} items of this model have no users and are known by their features alone, "
             "which new users would change: fit again to all of the data"
         )
+    _check_features(model, added)
     names, titles = _grown(model, added)
     u = as_csr(encode(added, names).matrix, model.inverse_.dtype)
     _, row_weights = stacked(u, model.user_norm)
@@ -155,6 +166,8 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         other.item_features_ = _with_more_items(model.item_features_, len(names))
     other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
     other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))
+    if model.item_squares_ is not None:
+        other.item_squares_ = np.pad(model.item_squares_, (0, more)) + gram_diagonal(u)
     other.plan_ = plan(
         other.n_users_,
         len(names),
@@ -164,6 +177,18 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         neighbours=model.neighbours,
     )
     return other
+
+
+def _check_features(model: "LinearAutoencoder", added: Interactions) -> None:
+    if added.features is None:
+        return
+    unknown = model.items_.positions(added.items.values) < 0
+    described = int(np.count_nonzero(np.diff(added.features.matrix.indptr)[unknown]))
+    if described:
+        raise DataError(
+            f"{described:,} items that are new to the model have features, which need a fit: fit again to all of the "
+            "data, or give the new users without features"
+        )
 
 
 def _grown(model: "LinearAutoencoder", added: Interactions) -> tuple[Ids, Any]:
@@ -229,7 +254,8 @@ def _local_update(
     whole = _all_rows(model, as_csr(users, u.dtype))
     touched = np.zeros(n, bool)
     touched[u.indices] = True
-    concerned = np.asarray(whole @ touched.astype(whole.dtype)).ravel() > 0  # users
+    has = sp.csr_array((np.ones(len(whole.indices), np.float32), whole.indices, whole.indptr), shape=whole.shape)
+    concerned = has @ touched.astype(np.float32) > 0  # users, and features, which may be negative
     changed = touched.copy()
     changed[whole[np.flatnonzero(concerned)].indices] = True
     items = np.flatnonzero(changed)

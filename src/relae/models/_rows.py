@@ -26,6 +26,8 @@ class Rows:
     item_counts: NDArray[np.int64]
     total: float
     """The sum of the users' squared values, each times the user's weight."""
+    squares: NDArray[np.float64]
+    """The sum of the users' squared values of each item : (items,)."""
     diagonal: NDArray[np.float64]
     """diag(XᵀX) : (items,), features with their weight. Norms of users leave it, and so the penalty, as it is."""
 
@@ -36,17 +38,17 @@ class Rows:
         x, weights = stacked(users, user_norm, features, feature_weight)
         counts = np.bincount(users.indices, minlength=data.n_items)
         total = gram_diagonal(users, None if weights is None else weights[-data.n_users :]).sum()
-        diagonal = gram_diagonal(users)
+        diagonal = squares = gram_diagonal(users)
         if features is not None:
-            diagonal += gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
-        return cls(x, weights, counts, float(total), diagonal)
+            diagonal = squares + gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
+        return cls(x, weights, counts, float(total), squares, diagonal)
 
     @classmethod
     def of_partitions(cls, data: Partitions, user_norm: float) -> "Rows":
         """Rows that only a cluster sees."""
         if user_norm != 0:
             raise DataError(f"user_norm={user_norm!r} needs interactions in memory; partitions count users as 1")
-        return cls(data, None, data.item_counts, float(data.squares.sum()), data.squares)
+        return cls(data, None, data.item_counts, float(data.squares.sum()), data.squares, data.squares)
 
     def scaled(self) -> Any:
         """Return the rows times the roots of their weights."""
@@ -81,6 +83,21 @@ def features_of(given: Any, weight: float, data: Interactions | Partitions) -> C
     return matrix if matrix.nnz else None
 
 
+def new_items(item_counts: NDArray[np.int64], features: Csr) -> NDArray[np.int64]:
+    """Return the items that have features and no users."""
+    return np.flatnonzero((item_counts == 0) & (np.diff(features.indptr) > 0))
+
+
+def check_new_items(item_counts: NDArray[np.int64], features: Csr, l2: float) -> None:
+    """Raise a ValueError if there are new items, and some item would have no penalty in the inverse of features."""
+    new, bare = len(new_items(item_counts, features)), int(np.count_nonzero(np.diff(features.indptr) == 0))
+    if l2 == 0 and new and bare:
+        raise ValueError(
+            f"{new:,} items have no users and are fitted to the features alone, where {bare:,} of "
+            f"{len(item_counts):,} items have no features, and with l2={l2!r} no penalty: new items need an l2 above 0"
+        )
+
+
 def with_new_items(
     inverse: Inverse, item_counts: NDArray[np.int64], features: Csr, weight: float, l2: float, dropout: float
 ) -> Inverse:
@@ -88,7 +105,7 @@ def with_new_items(
 
     The penalty of such an item is the same in both: its part of the Gram is that of its features.
     """
-    new = np.flatnonzero((item_counts == 0) & (np.diff(features.indptr) > 0))
+    new = new_items(item_counts, features)
     if len(new) == 0:
         return inverse
     rows = transpose(features)  # (features, items)

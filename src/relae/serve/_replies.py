@@ -63,28 +63,31 @@ def recommend_turn(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> b
     return encode(_lists(snapshot, tastes, wish))[1:-1]
 
 
-def path_turns(snapshot: Snapshot, question: PathQuestion) -> list[list[Dial]]:
+def path_turns(snapshot: Snapshot, question: PathQuestion) -> list[list[Dials]]:
     """Return the dials of a path, in turns: all ξ share one projection, and every item norm costs one."""
     low, high = snapshot.needs("xi").xi_interval_
-    at = Dial(*cast(Any, snapshot.standing(question.wish.dials)))
+    at = question.wish.dials
     if question.item_norms is not None:
         return [[at._replace(item_norm=item_norm)] for item_norm in question.item_norms]
     spread = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
     return [[at._replace(xi=xi) for xi in question.xis or spread]]
 
 
-def path_turn(snapshot: Snapshot, dials: Sequence[Dial], question: PathQuestion) -> bytes:
+def path_turn(snapshot: Snapshot, dials: Sequence[Dials], question: PathQuestion) -> bytes:
     """Answer with the lists at some dials, as JSON without the brackets around it."""
-    wish = question.wish
-    lists = snapshot.needs("xi").recommend_path(
-        snapshot.matrix([snapshot.taste(question.who)]),
-        dials,
-        wish.k,
-        exclude_seen=wish.exclude_seen,
-        allow=cast(Any, snapshot.columns(wish.allow)),
-        deny=cast(Any, snapshot.columns(wish.deny)),
-    )
-    return encode([_point(snapshot, dial, ids[0].tolist()) for dial, (ids, _) in zip(dials, lists, strict=True)])[1:-1]
+    matrix, wish = snapshot.matrix([snapshot.taste(question.who)]), question.wish
+    options: dict[str, Any] = {
+        "exclude_seen": wish.exclude_seen,
+        "allow": snapshot.columns(wish.allow),
+        "deny": snapshot.columns(wish.deny),
+    }
+    places = [snapshot.standing(each) for each in dials]
+    if question.item_norms is None:
+        path = [Dial(*cast(Any, place)) for place in places]
+        lists = snapshot.needs("xi").recommend_path(matrix, path, wish.k, **options)
+    else:  # ξ may be left to the model
+        lists = [snapshot.at(each).recommend(matrix, wish.k, **options) for each in dials]
+    return encode([_point(snapshot, at, ids[0].tolist()) for at, (ids, _) in zip(places, lists, strict=True)])[1:-1]
 
 
 def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
@@ -190,11 +193,11 @@ def _because(snapshot: Snapshot, explanations: Sequence[Explanation], most: int 
     return answer
 
 
-def _point(snapshot: Snapshot, dial: Dial, padded: list[int]) -> PathPoint:
+def _point(snapshot: Snapshot, dials: Dials, padded: list[int]) -> PathPoint:
     columns = [column for column in padded if column >= 0]
     count = len(columns)
     return {
-        **told(Dials(*dial)),
+        **told(dials),
         "popularity": sum(snapshot.popularity[column] for column in columns) / count if count else None,
         "tail_share": sum(not snapshot.is_head[column] for column in columns) / count if count else None,
         "items": [snapshot.ids[column] for column in columns],

@@ -20,14 +20,21 @@ _PREFIX = "new_"
 class NewItems:
     """An inverse of any form, with columns of another one for new items."""
 
-    def __init__(self, base: Inverse, other: DualInverse, items: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        base: Inverse,
+        other: DualInverse,
+        items: NDArray[np.int64],
+        other_diagonal: NDArray[np.float64] | None = None,
+    ) -> None:
         self.base, self.other = base, other
         self.items = items  # columns that come from `other`, sorted
+        self.other_diagonal = other.diagonal() if other_diagonal is None else other_diagonal  # (items,)
         self.solver, self.batch_bytes = base.solver, base.batch_bytes
 
     def on(self, base: Inverse) -> "NewItems":
         """Return the same columns on another form of all others."""
-        return NewItems(base, self.other, self.items)
+        return NewItems(base, self.other, self.items, self.other_diagonal)
 
     @property
     def n_items(self) -> int:
@@ -48,7 +55,7 @@ class NewItems:
     def diagonal(self) -> NDArray[np.float64]:
         """The diagonal of P̂ : (items,)."""
         out = self.base.diagonal()
-        out[self.items] = self.other.diagonal()[self.items]
+        out[self.items] = self.other_diagonal[self.items]
         return out
 
     def project(self, histories: Csr) -> Dense:
@@ -71,10 +78,26 @@ class NewItems:
             out[:, new] = self.other.block(rows, columns[new])
         return out
 
+    def pairs(self, item: int, diagonal: NDArray[np.float64]) -> tuple[Dense, NDArray[np.float64]]:
+        """P_ij and P_ii·P_jj of an item i and all items j, both of one inverse : (1, items) and (items,).
+
+        Where i or j is new, that is the inverse of features. `diagonal` is that of P̂, which not every base has at hand.
+        """
+        own, theirs = np.array([item]), self.other_diagonal
+        if item in self.items:
+            return self.other.rows(own).astype(self.dtype, copy=False), theirs[item] * theirs
+        products = diagonal[item] * diagonal
+        products[self.items] = theirs[item] * theirs[self.items]
+        return self.rows(own), products
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Those of the base, and those of the other inverse under names of their own."""
-        others = {"items": self.items, "penalty": self.other.penalty, **self.other.arrays()}
-        return {**self.base.arrays(), **{f"{_PREFIX}{name}": array for name, array in others.items()}}
+        """Those of the base, and those of the new columns."""
+        return {**self.base.arrays(), **self.new_arrays()}
+
+    def new_arrays(self) -> dict[str, NDArray[Any]]:
+        """What `around` makes the new columns of again, under names of their own."""
+        known = {"items": self.items, "penalty": self.other.penalty, "diagonal": self.other_diagonal}
+        return {f"{_PREFIX}{name}": array for name, array in {**known, **self.other.arrays()}.items()}
 
     @classmethod
     def around(cls, base: Inverse, arrays: Arrays) -> Inverse:
@@ -83,11 +106,14 @@ class NewItems:
         if not own:
             return base
         items, penalty = np.array(own.pop("items")), np.array(own.pop("penalty"))
-        if items.ndim != 1 or penalty.shape != (base.n_items,) or not (np.isfinite(penalty) & (penalty > 0)).all():
+        diagonal = np.array(own.pop("diagonal")) if "diagonal" in own else None
+        vectors = [penalty] if diagonal is None else [penalty, diagonal]
+        fit = all(each.shape == (base.n_items,) and (np.isfinite(each) & (each > 0)).all() for each in vectors)
+        if items.ndim != 1 or not fit:
             raise ValueError("the columns of new items do not fit the model")
         if len(items) and not 0 <= items.min() <= items.max() < base.n_items:
             raise ValueError(f"new items lie beyond the {base.n_items:,} items of the model")
-        return cls(base, DualInverse.from_arrays(own, penalty), items.astype(np.int64))
+        return cls(base, DualInverse.from_arrays(own, penalty), items.astype(np.int64), diagonal)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
