@@ -169,7 +169,8 @@ def _report(progress: Progress | None) -> Callable[[float], None] | None:
 def _nearest_by_cosine(features: Csr, count: int, report: Callable[[float], None] | None) -> Csr:
     """The largest cosines above 0 of each item with others, in its row : (items, items); features : (items, features).
 
-    Where features can be below 0, which `most_similar` does not allow for, a few rows are multiplied with all.
+    Features below 0 are those of numbers and embeddings, which most pairs share: then it is quicker to multiply a few
+    rows with all.
     """
     by_feature = transpose(features)
     scale = closeness(by_feature, "cosine")

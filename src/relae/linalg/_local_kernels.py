@@ -21,14 +21,21 @@ def _keep(scores, ids, size, score, index):
 
 
 @njit(cache=True, nogil=True)
-def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weights, names, sums, touched, scores, ids):
-    """Fill `ids` with the item itself and those of the largest Σ_u x_uj x_ui · weights_i; return how many."""
+def _nearest_of(
+    item, indptr, indices, values, t_indptr, labels, t_values, weights, names, sums, touched, met, scores, ids
+):
+    """Fill `ids` with the item itself and those of the largest Σ_u x_uj x_ui · weights_i; return how many.
+
+    sums and met (labels,) are zero, before and after. Sums of signed or tiny values can be 0 on the way, so that
+    `met` has the last word; where a sum is not 0 it need not be asked.
+    """
     count, weighted = 0, len(t_values) > 0
     for p in range(indptr[item], indptr[item + 1]):
         user, value = indices[p], values[p]
         for q in range(t_indptr[user], t_indptr[user + 1]):
             label = labels[q]
-            if sums[label] == 0.0:
+            if sums[label] == 0.0 and not met[label]:
+                met[label] = True
                 touched[count] = label
                 count += 1
             sums[label] += value * t_values[q] if weighted else value
@@ -38,7 +45,7 @@ def _nearest_of(item, indptr, indices, values, t_indptr, labels, t_values, weigh
         score = np.float64(sums[label] * weights[label])
         if sums[label] > 0.0 and not (size == len(ids) and score < scores[0]) and names[label] != item:
             size = _keep(scores, ids, size, score, names[label])
-        sums[label] = 0.0
+        sums[label], met[label] = 0.0, False
     return size
 
 
@@ -53,6 +60,7 @@ def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights,
     for thread in prange(threads):
         sums = np.zeros(n, values.dtype)
         touched = np.empty(n, np.int32)
+        met = np.zeros(n, np.bool_)
         scores = np.empty(count, np.float64)
         ids = np.empty(count, np.int32)
         for row in range(thread, block, threads):
@@ -68,6 +76,7 @@ def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights,
                 names,
                 sums,
                 touched,
+                met,
                 scores,
                 ids,
             )

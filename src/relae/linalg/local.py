@@ -79,6 +79,6 @@ SQUARE_BYTES = 1.5e9  # a Gram matrix of all items up to this size is looked up 
 def local_workspace_bytes(users: int, items: int, count: int, itemsize: int) -> int:
     """Bytes that `nearest` and `local_columns` take for a block of items, and for the Gram of all where it is kept."""
     block = min(BLOCK, items) * count * ((itemsize + 4) * 3 + 8)  # found, solved, and what is taken of them
-    each = 4 * users + items * (itemsize + 4) + count * count * itemsize
+    each = 4 * users + items * (itemsize + 5) + count * count * itemsize
     square = items * items * itemsize
     return block + (os.cpu_count() or 1) * each + (square if square <= SQUARE_BYTES else 0)

@@ -93,7 +93,8 @@ def gram(a: Csr, a_t: Csr, out: Dense, weights: Vector | None = None) -> Dense:
     for start in range(0, len(out), _STRIP):
         stop = min(start + _STRIP, len(out))
         out[start:stop, :start] += left[start:stop] @ right[:, :start]
-        out[start:stop, start:stop] += np.tril(left[start:stop] @ right[:, start:stop])
+        corner = out[start:stop, start:stop]
+        np.add(corner, left[start:stop] @ right[:, start:stop], out=corner, where=np.tri(len(corner), dtype=bool))
     return out
 
 
