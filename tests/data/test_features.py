@@ -476,6 +476,11 @@ def test_strings_as_ids(tmp_path):
         ({"movie": [10], "x": [1]}, {"item": "movies"}, "has no column 'movies', .*: set item='movie'"),
         ({"item": [10], "genre": ["a"]}, {"columns": ["genres"]}, "has no column 'genres', .*: set columns='genre'"),
         ({"item": [10], "x": ["a"]}, {"separators": {"y": "|"}}, "has no column 'y'"),
+        (
+            {"item": [10], "x": ["a"]},
+            {"separators": "|"},
+            r'separators are given by column, as in \{"genres": "\|"\}, got',
+        ),
         ({"item": [10], "x": ["a"]}, {"separators": {"x": ""}}, "the separator of the column 'x' is empty"),
         (
             {"item": [10], "x": ["a"], "y": [1]},

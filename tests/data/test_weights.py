@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relae import EASE
-from relae.data import Interactions
+from relae.data import Interactions, fading_weights
 from relae.errors import DataError
 
 from .tables import as_dict, check_form, same, summed, tables
@@ -29,6 +29,7 @@ PLAYS = pl.DataFrame(
         "when": [100, 300, 200, 400, 100, 400, 300],
     }
 )
+BOTH = {"half_life": 100, "fading": 2}
 
 
 def plays(**options):
@@ -70,10 +71,108 @@ def test_dates_have_a_half_life_in_microseconds():
 
 
 def test_what_is_very_old_stays_seen():
-    old = plays().weighted(half_life=1e-3)
+    with pytest.warns(UserWarning, match="half_life"):
+        old = plays().weighted("binary", half_life=1e-3)
     check_form(old)
     assert old.n_interactions == plays().n_interactions
-    assert old.matrix.data.min() == np.finfo(np.float32).tiny
+    assert sorted(old.matrix.data.tolist()) == pytest.approx([1e-6] * 4 + [1, 1])
+    amounts = plays().weighted(fading=1000).matrix.data / plays().matrix.data
+    assert np.unique(amounts) == pytest.approx([1e-6, 1])
+
+
+def test_a_user_with_nothing_new_has_the_lists_of_equal_weights():
+    rng = np.random.default_rng(0)
+    x = np.random.default_rng(1).random((40, 30)) < 0.2
+    times = np.where(rng.random(x.shape) < 0.5, 1_000_000, 999_000) - np.where(np.arange(40) < 5, 900_000, 0)[:, None]
+    plain = Interactions(x.astype(float), times=times[x])
+    model = EASE(l2=1.0).fit(plain)
+    aged = plain.weighted(half_life=5_000)
+    assert aged.matrix[[2]].data.tolist() == pytest.approx([1e-6] * x[2].sum())
+    expected, found = model.recommend(plain, 10)[0], model.recommend(aged, 10)[0]
+    assert np.array_equal(found[:5], expected[:5])
+    assert not np.array_equal(found[5:], expected[5:])
+
+
+def test_a_half_life_in_another_unit_is_told():
+    day = 86_400_000_000
+    table = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "day": ["2020-01-01", "2020-01-11", "2020-01-06"]})
+    dated = Interactions.from_frame(table, timestamp="day")
+    told = (
+        r"half_life=30 is short for times that span 864,000,000,000: 67% of the interactions are so old that they "
+        r"count the least there is, 1e-06\. A half-life is in the unit of the times: that of the column, or "
+        r"microseconds if it has dates or any fraction"
+    )
+    with pytest.warns(UserWarning, match=told) as caught:
+        dated.weighted(half_life=30)
+    assert caught[0].filename == __file__
+    assert dated.weighted(half_life=day / 3).matrix.data.tolist() == pytest.approx([1e-6, 1, 2**-15])  # one of three
+
+
+def test_one_fraction_makes_microseconds_of_seconds():
+    table = pl.DataFrame({"user": [1, 1], "item": [1, 2], "ts": [1_000.0, 1_010.0]})
+    for extra, unit in ((0.0, 1), (0.5, 1_000_000)):
+        more = pl.DataFrame({"user": [2], "item": [1], "ts": [1_000 + extra]})
+        data = Interactions.from_frame(pl.concat([table, more]), timestamp="ts")
+        assert as_dict(data.weighted(half_life=10 * unit))[1, 1] == 0.5
+
+
+# --- by order ----------------------------------------------------------------------------------------------------
+
+
+def faded(users, times, fading):
+    """The definition, pair by pair."""
+    pairs = list(zip(users, times, strict=True))
+    return [(1 + sum(u == user and t > time for u, t in pairs)) ** -fading for user, time in pairs]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-2, 3), st.integers(-(2**63), 2**63 - 1) | st.integers(0, 3)), max_size=20),
+    st.sampled_from([0, 0.5, 1, 2.5]),
+)
+def test_the_latest_of_a_user_count_most(pairs, fading):
+    users, times = [user for user, _ in pairs], [time for _, time in pairs]
+    assert fading_weights(users, times, fading).tolist() == pytest.approx(faded(users, times, fading))
+
+
+@given(tables().filter(lambda table: len(summed(table)) > 0), st.sampled_from([0.3, 1.0, 2.0]))
+def test_items_fade_within_each_user(table, fading):
+    whole = Interactions.from_frame(table, weight="weight")
+    times = np.random.default_rng(0).integers(0, 4, whole.n_interactions)
+    data = Interactions(whole.matrix, whole.users, whole.items, times=times)
+    expected = as_dict(data.weighted("log"))
+    users = [user for user, _ in expected]
+    for pair, rest in zip(expected, faded(users, times, fading), strict=True):
+        expected[pair] *= rest
+    found = data.weighted("log", fading=fading)
+    check_form(found)
+    assert as_dict(found) == pytest.approx(expected, rel=1e-6)
+
+
+def test_what_happened_at_once_fades_alike():
+    times = [[5, 9, 9, 1, 5], [3, 3, 3, 3, 3]]
+    data = Interactions(np.ones((2, 5)), times=np.ravel(times)).weighted(fading=1)
+    assert data.matrix.toarray().tolist() == [[np.float32(1 / 3), 1, 1, np.float32(0.2), np.float32(1 / 3)], [1] * 5]
+
+
+def test_age_and_order_multiply():
+    both, age, rank = (plays().weighted("sqrt", **o).matrix.data for o in (BOTH, BOTH | {"fading": 0}, {"fading": 2}))
+    np.testing.assert_allclose(both, age * rank / plays().weighted("sqrt").matrix.data, rtol=1e-6)
+    assert not np.allclose(both, age)
+    assert np.array_equal(age, plays().weighted("sqrt", half_life=100).matrix.data)
+
+
+@pytest.mark.parametrize("fading", [-1, float("nan"), float("inf"), timedelta(days=1), "0.5"])
+def test_fading_is_a_number_of_at_least_zero(fading):
+    for weigh in (lambda: plays().weighted(fading=fading), lambda: fading_weights([0], [0], fading)):
+        with pytest.raises(DataError, match="fading must be a number of at least 0, a power of the place by time, got"):
+            weigh()
+
+
+def test_fading_needs_times_unless_it_is_none():
+    plain = Interactions(np.eye(2))
+    with pytest.raises(DataError, match=r"fading=0.5 needs times: read the data with timestamp="):
+        plain.weighted(fading=0.5)
+    assert same(plain.weighted(fading=0), plain)
 
 
 def test_everything_else_stays():
@@ -100,7 +199,7 @@ def test_what_cannot_be_weighted():
 
 def test_no_interactions_have_no_weights():
     empty = plays().select_users([])
-    assert empty.weighted("log", half_life=10).n_interactions == 0
+    assert empty.weighted("log", half_life=10, fading=1).n_interactions == 0
 
 
 def test_weights_count_in_histories_as_in_a_fit():

@@ -123,6 +123,13 @@ def test_a_grid_of_norms():
     assert search.dials(np.array([0.1])) == [Dial(0.0, 0.0), Dial(1.0, 0.0), Dial(0.0, 0.2), Dial(1.0, 0.2)]
 
 
+def test_a_grid_scales_l2_with_the_norm():
+    search = GridSearch([10, 123.456], [0.5], user_norms={0.0: 1.0, 0.4: 0.12345})
+    trials = run(search, lambda *_: {NAME: 0.1})
+    assert [(found.l2, found.user_norm) for found in trials] == [(10, 0.0), (123.456, 0.0), (1.23, 0.4), (15.2, 0.4)]
+    assert search.size == 4
+
+
 @pytest.mark.parametrize(
     ("best_octave", "best_dropout", "best_norm"), [(0.0, 0.6, 0.3), (-1.0, 0.3, 0.9), (2.0, 0.5, 0)]
 )

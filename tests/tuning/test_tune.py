@@ -82,6 +82,24 @@ def test_norms_are_searched_together_with_xi(split, tmp_path):
         assert journal.of(Trial) == list(result.trials)
 
 
+def test_a_grid_with_norms_scales_l2_as_the_gram_shrinks(split):
+    plain, normed = (loop.planned("grid", split, "ndcg@10", norms=norms) for norms in (False, True))
+    assert (plain.size, normed.size) == (110, 1210)
+    x = split.train.matrix.toarray().astype(np.float64)
+    auto = loop.planned("auto", split, "ndcg@10", norms=True)
+    settings, trials = [], []
+    while (setting := normed.next(trials)) is not None:
+        settings.append(setting)
+        trials.append(Trial(setting[0], setting[1], (), (0.0, 1.0), 0.0, "primal", 0.0, 0.0, setting[2]))
+    assert len(set(settings)) == 1210
+    for norm in sorted({norm for *_, norm in settings}):
+        sizes = x.sum(axis=1, keepdims=True)
+        shrinking = (x**2 * sizes**-norm).sum() / (x**2).sum()  # of the trace of the Gram
+        l2s = sorted({l2 for l2, _, other in settings if other == norm})
+        assert l2s == pytest.approx([l2 * shrinking for l2 in plain.l2s], rel=0.01)
+        assert auto._setting(1.0, 0.5, norm)[0] == pytest.approx(l2s[5], rel=0.01)
+
+
 def test_auto_beats_the_rule_of_thumb(split):
     result = tune(split, objective="ndcg@10", budget=6)
     rule = evaluate(RDLAE(dropout=0.0, xi=0.0).fit(split.train), split, ["ndcg"], [10])["ndcg@10"]

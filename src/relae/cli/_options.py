@@ -116,7 +116,8 @@ _COLUMNS: Given = {
     "timestamp": (str, "The column of times, for --split last and time, and for --half-life."),
     "half_life": (
         float,
-        "After how long an interaction counts half, in the unit of --timestamp (dates: microseconds).",
+        "After how long an interaction counts half, in the unit of --timestamp; in microseconds if that has dates or "
+        "any fraction.",
     ),
     "titles": (Path, "A table with the columns item and title."),
     "min_user_count": (int, "Drop users with fewer items."),

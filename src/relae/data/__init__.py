@@ -3,6 +3,7 @@
 from relae.data import datasets
 from relae.data._lists import Lists, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
+from relae.data._weights import fading_weights
 from relae.data.datasets import online_retail
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids, decode_texts, encode_texts
@@ -18,6 +19,7 @@ __all__ = [
     "datasets",
     "decode_texts",
     "encode_texts",
+    "fading_weights",
     "gini",
     "online_retail",
     "read_lists",

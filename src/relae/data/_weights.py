@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
 from relae.errors import DataError
 
 Weighting = Literal["linear", "sqrt", "log", "binary"]
+
+LEAST = 1e-6  # that age leaves of a weight: what a fit makes of it in float32 is not rounded to 0
 
 _FUNCTIONS: dict[str, Any] = {
     "linear": np.positive,
@@ -38,4 +42,53 @@ def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray
         raise DataError(f"half_life={half_life!r} needs times: read the data with timestamp=…")
     ages = times.max(initial=np.iinfo(np.int64).min).astype(np.float64) - times
     decay: NDArray[np.float64] = np.exp2(-ages / half_life)
+    old = np.count_nonzero(decay < LEAST)
+    if 2 * old > len(decay):
+        warnings.warn(
+            f"half_life={half_life!r} is short for times that span {ages.max():,.0f}: {old / len(decay):.0%} of the "
+            f"interactions are so old that they count the least there is, {LEAST:g}. A half-life is in the unit of "
+            "the times: that of the column, or microseconds if it has dates or any fraction",
+            stacklevel=3,
+        )
     return decay
+
+
+def faded(matrix: sp.csr_array, times: NDArray[np.int64] | None, fading: float | None) -> NDArray[np.float64] | float:
+    """Return what later items of the same user leave of the weights; see `fading_weights`."""
+    if fading is None or fading == 0:
+        return 1.0
+    _check_fading(fading)
+    if times is None:
+        raise DataError(f"fading={fading!r} needs times: read the data with timestamp=…")
+    users = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return fading_weights(users, times, fading)
+
+
+def fading_weights(users: ArrayLike, times: ArrayLike, fading: float) -> NDArray[np.float64]:
+    """Return r^−fading for each interaction, where r − 1 is how many interactions of the same user are later.
+
+    The latest of a user counts 1, and so do all that happened at the same time.
+
+    Parameters
+    ----------
+    users, times
+        One of each per interaction, in any order: a number of the user, and a number that rises with time, such as
+        the place of a line in a file.
+    fading
+        The power: 0 makes all weights 1.
+    """
+    _check_fading(fading)
+    who, when = np.asarray(users), np.asarray(times)
+    rising = np.lexsort((when, who))
+    who, when = who[rising], when[rising]
+    last = np.append((who[1:] != who[:-1]) | (when[1:] != when[:-1]), True)[: len(who)]  # of those at the same time
+    ends = np.flatnonzero(last)[np.cumsum(last) - last]
+    ranks = np.empty(len(who))
+    ranks[rising] = np.searchsorted(who, who, side="right") - ends
+    weights: NDArray[np.float64] = ranks ** -float(fading)
+    return weights
+
+
+def _check_fading(fading: float) -> None:
+    if not (isinstance(fading, Real) and 0 <= fading < np.inf):
+        raise DataError(f"fading must be a number of at least 0, a power of the place by time, got {fading!r}")

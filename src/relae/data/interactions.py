@@ -18,7 +18,7 @@ from relae.data._matrix import canonical_matrix
 from relae.data._scan import scan
 from relae.data._tables import open_file, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
-from relae.data._weights import Weighting, recency, reweighted
+from relae.data._weights import LEAST, Weighting, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError
@@ -369,28 +369,38 @@ class Interactions:
             chosen.times = self.times[_entries(self.matrix.indptr, rows)]
         return chosen
 
-    def weighted(self, weighting: Weighting = "linear", *, half_life: float | None = None) -> Interactions:
+    def weighted(
+        self, weighting: Weighting = "linear", *, half_life: float | None = None, fading: float | None = None
+    ) -> Interactions:
         """Return the same interactions with other weights, in a fit as in the histories of `recommend`.
 
         Without this every interaction counts 1, or with a `weight` column the sum of its amounts. From that sum a and
-        the last time t of a pair comes the weight f(a) · 0.5^((latest − t) / half_life). No weight becomes 0: what a
-        user has had stays seen.
+        the last time t of a pair comes the weight f(a) · 0.5^((latest − t) / half_life) · r^−fading, where the item is
+        the r-th latest of its user. Age leaves at least 1e-6 of f(a): what a user has had stays seen, and where all of
+        it is that old the lists are those of the amounts alone.
 
         Parameters
         ----------
         weighting
             f, which makes 1 of the amount 1: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1.
         half_life
-            After how long an interaction counts half, in the unit of `times`: seconds where the column had those,
-            microseconds where it had dates. None: age does not matter.
+            After how long an interaction counts half, in the unit of `times`: that of the column if it had whole
+            numbers, such as seconds, and microseconds if it had dates. A single time with a fraction makes
+            microseconds of a column of seconds. None: age does not matter. There is a warning if most interactions
+            are so old that they count 1e-6.
+        fading
+            The power by which the items of a user fade with each that is later, whatever the time between: 0.5 makes
+            1, 0.71, 0.58, 0.5, … of the latest ones. Items of the same time share the smallest of their ranks, so that
+            all of the latest time count 1. None or 0: the order does not matter.
 
         Raises
         ------
         DataError
-            If a half-life is not positive, or if there are no times for it.
+            If a half-life is not positive or fading is below 0, or if there are no times for them.
         """
         x = self.matrix
-        weights = reweighted(x.data, weighting) * recency(self.times, half_life)
+        age = recency(self.times, half_life) * faded(x, self.times, fading)
+        weights = reweighted(x.data, weighting) * np.maximum(age, LEAST)
         values = np.maximum(weights, np.finfo(np.float32).tiny).astype(np.float32)
         again = Interactions(sp.csr_array((values, x.indices, x.indptr), shape=x.shape), self.users, self.items)
         again.titles, again.times, again.features = self.titles, self.times, self.features
@@ -450,7 +460,10 @@ class Interactions:
             missing or cannot be used.
         """
         chosen = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-        rules = FeatureRules(item, chosen, separators or {}, min_count, add_items)
+        between = {} if separators is None else separators
+        if not isinstance(between, Mapping):
+            raise DataError(f'separators are given by column, as in {{"genres": "|"}}, got {separators!r}')
+        rules = FeatureRules(item, chosen, between, min_count, add_items)
         found = read_features(open_table(table, "the table of features"), self.items, rules)
         x, added = self.matrix, len(found.items) - self.n_items
         matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(found.items)))

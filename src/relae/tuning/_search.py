@@ -15,6 +15,11 @@ from relae.tuning._result import FAMILY, Constraint, Trial
 Setting = tuple[float, float, float]  # l2, dropout, user norm
 
 
+def three_digits(value: float) -> float:
+    """Return a value as it is shown, so that a journal and a person can repeat it."""
+    return float(f"{value:.3g}")
+
+
 class Search(Protocol):
     """A plan of trials."""
 
@@ -34,13 +39,16 @@ class Search(Protocol):
 
 @dataclass(frozen=True)
 class GridSearch:
-    """All combinations of some l2 and dropouts, each with the same ξ: the paper's search; and of norms, beyond it."""
+    """All combinations of some l2 and dropouts, each with the same ξ: the paper's search; and of norms, beyond it.
+
+    User norms that are keys have what each multiplies the l2 by, as those of `Auto` have.
+    """
 
     l2s: Sequence[float]
     dropouts: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(10))
     xi_values: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(11))
 
-    user_norms: Sequence[float] = (0.0,)
+    user_norms: Sequence[float] | Mapping[float, float] = (0.0,)
     item_norms: Sequence[float] = (0.0,)
 
     @property
@@ -56,8 +64,13 @@ class GridSearch:
         """Return the first combination that has not been tried."""
         done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
         all_of_them = product(self.user_norms, self.dropouts, self.l2s)
-        settings = ((float(l2), float(dropout), float(norm)) for norm, dropout, l2 in all_of_them)
+        settings = ((self._scaled(l2, norm), float(dropout), float(norm)) for norm, dropout, l2 in all_of_them)
         return next((setting for setting in settings if setting not in done), None)
+
+    def _scaled(self, l2: float, norm: float) -> float:
+        """Return the l2 of a user norm, with three digits where it is multiplied."""
+        factor = self.user_norms[norm] if isinstance(self.user_norms, Mapping) else 1.0
+        return float(l2) if factor == 1 else three_digits(l2 * factor)
 
 
 # --- auto --------------------------------------------------------------------------------------------------------
@@ -145,7 +158,7 @@ class Auto:
         """Return l2 with three digits, dropout, and the nearest user norm there is."""
         nearest = min(self.user_norms, key=lambda each: abs(each - norm))
         scale = self.scale * self.user_norms[nearest]
-        return float(f"{scale * 2.0 ** float(octaves):.3g}"), round(float(dropout), 4), nearest
+        return three_digits(scale * 2.0 ** float(octaves)), round(float(dropout), 4), nearest
 
     def _place(self, trial: Trial) -> tuple[float, float, float]:
         """Return the octaves, dropout and user norm of a trial."""
