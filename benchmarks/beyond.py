@@ -1,24 +1,33 @@
 """DAN, tuned on validation users and then judged by the test users once; and what its free dials cost.
 
-`python -m benchmarks.beyond weak|strong BUDGET [USERS]` searches l2, dropout and the user norm by BUDGET inversions,
-with the dials ξ and α of each, on Gowalla: weak generalization, the last tenth of every user's training items as the
-validation (of USERS of them, to save time), or the paper's strong split with its validation users. Trials are kept in
-benchmarks/cache; the same command goes on, and ends with the test. `python -m benchmarks.beyond sweep` measures 11 × 11
-dials beside the inverse. `python -m benchmarks.beyond curve` follows each dial on ML-1M; `cold` fits ML-1M with genres
-and years, a tenth of the films new. Needs RELAE_DATA with gowalla and ml-1m.
+`python -m benchmarks.beyond strong BUDGET` searches l2, dropout and the user norm by BUDGET inversions, with the dials
+ξ and α of each, on the paper's strong split of Gowalla with its validation users.
+
+`python -m benchmarks.beyond weak BUDGET USERS [FADING]` does it for weak generalization: the last fifth of every line
+of the training file is the validation, of USERS of them; a fifth is what the test has of all. Models on 100 neighbours,
+which take seconds, find l2, dropout and the user norm; the exact model finds the dials. With a FADING the r-th last
+item of a history counts r^−FADING. `… fading USERS` compares some.
+
+Trials are kept in benchmarks/cache; the same command goes on, and ends with the test. `… sweep` measures 11 × 11 dials
+beside the inverse. `… curve` follows each dial on ML-1M; `… cold` fits ML-1M with genres and years, a tenth of the
+films new. Needs RELAE_DATA with gowalla and ml-1m.
 """
 
 import json
 import sys
+from ast import literal_eval
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.data import Ids, Lists, datasets
+from relae.data import Ids, Lists, datasets, fading_weights
 from relae.evaluation import (
     Evaluation,
     Split,
@@ -30,81 +39,109 @@ from relae.evaluation import (
     strong_lists,
 )
 from relae.models import DAN, EASE, RDLAE, Dial
-from relae.tuning import Constraint, Journal, Search, Trial, Tuning, planned, tune
+from relae.tuning import Constraint, GridSearch, Journal, Point, Search, Trial, Tuning, tune
 
 CACHE = Path(__file__).parent / "cache"
 METRICS = ["ndcg", "recall", "tail_ndcg", "unbiased_ndcg"]
 
 
-def splits(protocol: str, users: int) -> tuple[Split, Split]:
-    """The validation, and the test."""
+def strong_splits() -> tuple[Split, Split]:
+    """The paper's validation, and its test."""
     dataset = datasets.get("gowalla")
-    if protocol == "strong":
-        assert dataset.heldout is not None
-        return paper_splits(strong_lists(dataset.pairs(), dataset.heldout))
-    train, truth = dataset.weak()
-    valid = given_split(*last_of_each(train, 0.1))
+    assert dataset.heldout is not None
+    return paper_splits(strong_lists(dataset.pairs(), dataset.heldout))
+
+
+def weak_splits(users: int, fading: float = 0.0) -> tuple[Split, Split]:
+    """The ends of some users' training lines, and the test."""
+    train, truth = datasets.get("gowalla").weak()
+    first, last = last_of_each(train, 0.2)
+    valid, test = faded(first, given_split(first, last), fading), faded(train, given_split(train, truth), fading)
     chosen = np.sort(np.random.default_rng(0).choice(len(valid.users), min(users, len(valid.users)), replace=False))
-    some = valid.histories[chosen], valid.truth[chosen]
-    return Split(valid.train, Ids(valid.users.values[chosen]), *some, valid.protocol), given_split(train, truth)
+    some = Ids(valid.users.values[chosen]), valid.histories[chosen], valid.truth[chosen]
+    return Split(valid.train, *some, valid.protocol), test
 
 
 def last_of_each(lists: Lists, share: float) -> tuple[Lists, Lists]:
     """Divide every user's items by their order in the file: the first ones, and the last share of them.
 
-    The published division is no random one. Towards the end of the lines popular items become more frequent, from 5.9%
-    in the first tenth of the lines to 7.9% in the last one (items with 300 users or more), and in the test file they
-    are 9.5%: the test is what follows.
+    The lines are in an order: neighbours in a line are more alike than others, and the published test continues the
+    lines rather than being drawn from them (docs/paper.md).
     """
     sizes = np.bincount(lists.users)[lists.users]
-    starts = np.searchsorted(lists.users, lists.users)  # lines are in the order of users
-    late = np.arange(len(lists.users)) - starts >= np.minimum(np.ceil((1 - share) * sizes), sizes - 1)
-    late &= sizes > 1
+    ranks = np.searchsorted(lists.users, lists.users, side="right") - np.arange(len(lists.users))  # 1 for the last
+    late = (ranks <= np.maximum(np.floor(share * sizes), 1)) & (sizes > 1)
     first, last = (Lists(lists.users[part], lists.items[part], lists.owners) for part in (~late, late))
     return first, last
 
 
-# l2, dropout, β to begin with: what the paper's authors and those of DAN found good for data like this
-START = {"weak": [(25.0, 0.7, 0.6), (25.0, 0.6, 0.3), (12.0, 0.75, 0.6), (40.0, 0.8, 0.4)], "strong": []}
+def faded(lists: Lists, split: Split, fading: float) -> Split:
+    """Let the r-th last item of a history count r^−fading."""
+    rows, columns = split.users.positions(lists.users), split.train.items.positions(lists.items)
+    known = rows >= 0
+    counts = fading_weights(lists.users, np.arange(len(lists.users)), fading)[known].astype(np.float32)
+    histories = sp.csr_array((counts, (rows[known], columns[known])), shape=split.histories.shape)
+    assert np.array_equal(np.diff(histories.indptr), np.diff(split.histories.indptr))
+    return replace(split, histories=histories)
 
 
-class Seeded:
-    """A search that begins with given settings."""
-
-    def __init__(self, search: Search, settings: Sequence[tuple[float, float, float]]) -> None:
-        self.search, self.settings = search, settings
-        self.size, self.dials = search.size, search.dials
-
-    def next(self, trials: Sequence[Trial]) -> tuple[float, float, float] | None:
-        done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
-        return next((each for each in self.settings if each not in done), None) or self.search.next(trials)
+def strong(budget: int) -> None:
+    valid, test = strong_splits()
+    result = tuned(valid, "auto", 100, budget, f"beyond-strong-{len(valid.users)}")
+    kept = Tuning("tail_ndcg@100", Constraint("ndcg@100", 0.005), result.trials)
+    judged("most ndcg", result.best(), test, 100)
+    judged("most tail for half a percent of ndcg", kept.best(), test, 100)
 
 
-def search(protocol: str, budget: int, users: int) -> None:
-    valid, test = splits(protocol, users)
-    k = 20 if protocol == "weak" else 100
-    purpose = {"protocol": protocol, "users": len(valid.users)}
-    with Journal(CACHE / f"beyond-{protocol}-{len(valid.users)}.jsonl", purpose) as journal:
-        auto = planned("auto", valid, f"ndcg@{k}", budget, None, norms=True)
+def weak(budget: int, users: int, fading: float = 0.0) -> None:
+    valid, test = weak_splits(users, fading)
+    name = f"beyond-weak-{users}-{fading:g}"
+    near = tuned(valid, "auto", 20, budget, f"{name}-near", solver="local", neighbours=100).best()
+    dials = GridSearch(
+        [near.l2],
+        [near.dropout],
+        xi_values=(0.0, 0.05, 0.1, 0.2, 0.3, 1.0),
+        user_norms=(near.user_norm,),
+        item_norms=(-0.1, -0.05, 0.0, 0.05, 0.1, 0.15, 0.2),
+    )
+    judged(f"fading {fading:g}", tuned(valid, dials, 20, 1, name).best(), test, 20)
+
+
+def fading(users: int) -> None:
+    """Some ways of forgetting, with an untuned model on 100 neighbours."""
+    model = None
+    for power in (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0):
+        valid, _ = weak_splits(users, power)
+        model = model or DAN(solver="local", neighbours=100).fit(valid.train)
+        means = {key: round(value, 4) for key, value in evaluate(model, valid, METRICS, [20]).means.items()}
+        print(json.dumps({"fading": power, **means}), flush=True)
+
+
+def tuned(valid: Split, search: str | Search, k: int, budget: int, name: str, **how: Any) -> Tuning:
+    """Search for the best ndcg@k, or read what was found before."""
+    with Journal(CACHE / f"{name}.jsonl", {"name": name, "users": len(valid.users)}) as journal:
         result = tune(
             valid,
-            Seeded(auto, START[protocol]),
+            search,
             objective=f"ndcg@{k}",
             budget=budget,
             metrics=METRICS,
+            norms=True,
             journal=journal,
             on_trial=shown,
+            **how,
         )
-    print(result.to_markdown())
-    points = {"most ndcg": result.best()}
-    kept = Tuning(f"tail_ndcg@{k}", Constraint(f"ndcg@{k}", 0.005), result.trials)
-    points["most tail for half a percent of ndcg"] = kept.best()
-    for name, point in points.items():
-        model = point.model("DAN").fit(test.train)
-        for mode in ("standard", "paper"):
-            found = evaluate(model, test, METRICS, [k], mode=mode)  # type: ignore[arg-type]
-            means = {key: round(value, 4) for key, value in found.means.items()}
-            print(json.dumps({"choice": name, **point.parameters, "mode": mode, **means}), flush=True)
+    print(result.to_markdown(), flush=True)
+    return result
+
+
+def judged(choice: str, point: Point, test: Split, k: int) -> None:
+    """Fit what was chosen to all of train, and show what the test users say."""
+    model = point.model("DAN").fit(test.train)
+    for mode in ("standard", "paper"):
+        found = evaluate(model, test, METRICS, [k], mode=mode)  # type: ignore[arg-type]
+        means = {key: round(value, 4) for key, value in found.means.items()}
+        print(json.dumps({"choice": choice, **point.parameters, "mode": mode, **means}), flush=True)
 
 
 def shown(trial: Trial, so_far: Tuning) -> None:
@@ -117,8 +154,7 @@ def shown(trial: Trial, so_far: Tuning) -> None:
 def sweep() -> None:
     """Gowalla, strong and weak: all validation users and 121 dials, beside the time of the fit."""
     dials = [Dial(round(0.1 * xi, 1), round(0.05 * norm, 2)) for norm in range(11) for xi in range(11)]
-    for protocol in ("strong", "weak"):
-        valid, _ = splits(protocol, 30_000)
+    for protocol, valid in (("strong", strong_splits()[0]), ("weak", weak_splits(30_000)[0])):
         started = perf_counter()
         model = DAN(25.0, 0.6, user_norm=0.3).fit(valid.train)
         fitted = perf_counter()
@@ -189,8 +225,5 @@ def report_cold(kind: str, name: str, weight: float, found: Sequence[Evaluation]
 
 
 if __name__ == "__main__":
-    modes = {"sweep": sweep, "curve": curve, "cold": cold}
-    if sys.argv[1] in modes:
-        modes[sys.argv[1]]()
-    else:
-        search(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 30_000)
+    modes = {"strong": strong, "weak": weak, "fading": fading, "sweep": sweep, "curve": curve, "cold": cold}
+    modes[sys.argv[1]](*(literal_eval(number) for number in sys.argv[2:]))
