@@ -4,14 +4,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # A range would take the newest build, which on Linux brings gigabytes of CUDA.
 TORCH  ?= 2.13.0
-# Tests go to as many processes; more would only wait for each other's threads.
-WORKERS ?= $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 : 4 }' || echo 2)
+# Processes of the tests: one more than cores, because some of them wait for others. Their threads must not wait by spinning.
+WORKERS ?= $(or $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 + 1 : 4 }'),2)
 
 .PHONY: demo test check bench docs reference clean help
 
 help:
 	@echo "make demo    the embedded data set, end to end, in under a minute"
-	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets, NEURAL=1 those that need torch)"
+	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets, NEURAL=1 those that need torch,"
+	@echo "             FULL=1 those that take minutes)"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
 	@echo "make reference   the pages of the docs about commands and HTTP, made from the program"
@@ -21,7 +22,7 @@ demo: $(VENV)/.core
 	$(BIN)/relae demo
 
 test: $(VENV)/.dev $(if $(NEURAL),$(VENV)/.neural)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(if $(FULL),RELAE_FULL=1) OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,8 +1,10 @@
 """Small models in their folders, and services for them."""
 
+import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from relae import RDLAE, Interactions, store
 from relae.baselines import GFCF, Popularity
@@ -18,6 +20,15 @@ def interactions(ids, users=80, seed=0):
     matrix = sp.csr_array((rng.random((users, len(ids))) < chance).astype(np.float32))
     titles = [TITLES[at] if at < len(TITLES) else f"Item number {at}" for at in range(len(ids))]
     return Interactions(matrix, [1000 + user for user in range(users)], ids, titles)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _threads():
+    """A service takes one thread for itself: other tests in this process are to have them all again."""
+    before = numba.get_num_threads()
+    with threadpool_limits():
+        yield
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
