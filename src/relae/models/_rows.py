@@ -37,8 +37,8 @@ class Rows:
         users = data.matrix
         x, weights = stacked(users, user_norm, features, feature_weight)
         counts = np.bincount(users.indices, minlength=data.n_items)
-        total = gram_diagonal(users, None if weights is None else weights[-data.n_users :]).sum()
         diagonal = squares = gram_diagonal(users)
+        total = (squares if weights is None else gram_diagonal(users, weights[-data.n_users :])).sum()
         if features is not None:
             diagonal = squares + gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
         return cls(x, weights, counts, float(total), squares, diagonal)
