@@ -35,6 +35,7 @@ class Training(TypedDict, total=False):
     """How to train, but for the learning rate; see `Trained`."""
 
     batch_size: int | None
+    average: float
     epochs: int
     every: int
     patience: int
@@ -52,6 +53,9 @@ class Trained(HistoryRecommender):
         Of Adam.
     batch_size : int, optional
         Chosen from the data if not given: see the model.
+    average : float
+        What a running average of the weights keeps of itself at a step, from 0 (no average) to below 1: 0.98 looks back
+        some fifty steps. The average is then what is judged, kept and used.
     epochs : int
         The most.
     every : int
@@ -86,6 +90,7 @@ class Trained(HistoryRecommender):
         *,
         learning_rate: float = 1e-3,
         batch_size: int | None = None,
+        average: float = 0.0,
         epochs: int = 1000,
         every: int = 5,
         patience: int = 10,
@@ -93,7 +98,8 @@ class Trained(HistoryRecommender):
         objective: str = "ndcg@20",
         seed: int = 0,
     ) -> None:
-        self.learning_rate, self.batch_size, self.epochs, self.every = learning_rate, batch_size, epochs, every
+        self.learning_rate, self.batch_size, self.average = learning_rate, batch_size, average
+        self.epochs, self.every = epochs, every
         self.patience, self.validation_share, self.objective, self.seed = patience, validation_share, objective, seed
 
     # --- what a model says of itself -----------------------------------------------------------------------------
@@ -115,8 +121,9 @@ class Trained(HistoryRecommender):
         for name in ("epochs", "every", *(("batch_size",) if self.batch_size is not None else ())):
             check_whole(name, getattr(self, name), 1)
         check_whole("patience", self.patience, 0)
-        if not 0 <= self.validation_share < 1:
-            raise ValueError(f"validation_share must be at least 0 and below 1, got {self.validation_share!r}")
+        for name in ("average", "validation_share"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)!r}")
         check_positive("learning_rate", self.learning_rate)
         metric, _, k = self.objective.partition("@")
         if not metric or not k.isdigit():

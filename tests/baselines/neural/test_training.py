@@ -14,10 +14,13 @@ from sklearn.base import clone
 pytest.importorskip("torch", reason="the extra `neural` is not installed")
 pytest.importorskip("torchdiffeq", reason="the extra `neural` is not installed")
 
+import torch
+
 import relae
 from relae import DataError, Interactions
 from relae.baselines import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN, MultVAE, Popularity
 from relae.baselines.neural import _training
+from relae.baselines.neural._average import Average
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
 
 from ...oracles import csr
@@ -131,6 +134,40 @@ def test_time_runs_out():
     assert all(seconds < 0.05 for seconds in earlier)
 
 
+def test_an_average_keeps_less_of_itself_in_the_first_steps():
+    network = torch.nn.Linear(3, 2)
+    average = Average(network, 0.8)
+    expected = network.weight.detach().double().numpy()
+    for step in range(1, 60):
+        with torch.no_grad():
+            network.weight += torch.randn(2, 3)
+        average.follow()
+        kept = min(0.8, step / (step + 10))
+        expected = kept * expected + (1 - kept) * network.weight.detach().numpy()
+    last = network.weight.detach().clone()
+    with average.in_place():
+        np.testing.assert_allclose(network.weight.detach().numpy(), expected, atol=1e-5)
+    assert torch.equal(network.weight, last)
+
+
+def test_a_model_of_averaged_weights_is_judged_and_kept():
+    seen = []
+
+    class Watched(MultVAE):
+        def _judge(self, seen_data, split):
+            judge = super()._judge(seen_data, split)
+            return lambda arrays: seen.append(arrays) or judge(arrays)
+
+    plain, averaged = (
+        Watched(**{**QUICK, "epochs": 2, "validation_share": 0.2}, hidden=0, every=2, average=share).fit(csr(X))
+        for share in (0.0, 0.9)
+    )
+    [last, mean] = seen
+    for arrays, model in ((last, plain), (mean, averaged)):
+        assert all(np.array_equal(model.layers_[name], array) for name, array in arrays.items())
+    assert not any(np.array_equal(last[name], mean[name]) for name in last)
+
+
 def test_a_training_that_diverges_says_so():
     with pytest.raises(DataError, match=r"diverged in epoch \d+.*below 1e\+30"):
         MultVAE(**{**QUICK, "learning_rate": 1e30}, hidden=16).fit(csr(X))
@@ -160,9 +197,10 @@ def cut_after(share):
     return progress
 
 
-def test_a_training_that_was_cut_ends_as_if_it_had_not(model, tmp_path, monkeypatch):
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_a_training_that_was_cut_ends_as_if_it_had_not(model, average, tmp_path, monkeypatch):
     monkeypatch.setattr(_training, "_KEEP_EVERY", -1.0)
-    model.set_params(epochs=9, validation_share=0.2, every=2, batch_size=50)
+    model.set_params(epochs=9, validation_share=0.2, every=2, batch_size=50, average=average)
     whole = clone(model).fit(csr(X))
     place = tmp_path / "training.npz"
     for share in (0.4, 0.7):
@@ -177,6 +215,7 @@ def test_a_training_that_was_cut_ends_as_if_it_had_not(model, tmp_path, monkeypa
 KILLED = """
 import sys, numpy as np
 from relae.baselines.neural import _training
+from relae.baselines.neural._average import Average
 from relae.baselines import LightGCN
 import scipy.sparse as sp
 _training._KEEP_EVERY = -1.0
@@ -269,6 +308,8 @@ WITHOUT_TORCH = """
 import json, sys
 import numpy as np
 sys.modules["torch"] = None
+import torch
+
 import relae
 from relae.baselines import LightGCN
 model = relae.load(sys.argv[1])
@@ -301,6 +342,7 @@ def test_scores_need_no_torch(kind, tmp_path):
         (LightGCN, {"validation_share": 1.0}, "validation_share must be at least 0 and below 1"),
         (LightGCN, {"objective": "ndcg"}, "objective must be a metric and a cut-off"),
         (LightGCN, {"batch_size": 0}, "batch_size must be a whole number"),
+        (LightGCN, {"average": 1.0}, "average must be at least 0 and below 1, got 1.0"),
         (LightGCN, {"patience": -1}, "patience must be"),
         (LightGCN, {"l2": float("nan")}, "l2 must be"),
         (GRMF, {"smoothness": -1}, "smoothness must be"),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from relae.baselines._trained import Mark
+from relae.baselines.neural._average import Average
 from relae.baselines.neural._checkpoint import Checkpoint, optimizer_arrays, restore_optimizer
 from relae.errors import DataError
 from relae.solvers import Progress
@@ -77,30 +78,31 @@ def train(
     Every epoch draws from a generator of its own, so that an epoch that is repeated after a break is the same.
     """
     optimizer = torch.optim.Adam(network.groups(how.learning_rate), fused=True)
-    outcome = _begun(network, optimizer, checkpoint)
+    average = Average(network, how.average)
+    outcome = _begun(network, optimizer, average, checkpoint)
     kept = monotonic()
     while not (stopped := _reason_to_stop(outcome, how, time_budget)):
         done = _share_done(outcome, how.epochs, time_budget)
         outcome.epoch += 1
         then = _share_done(outcome, how.epochs, time_budget)
         started = perf_counter()
-        loss = _epoch(network, optimizer, outcome.epoch, how, _between(progress, done, then))
+        loss = _epoch(network, optimizer, average, outcome.epoch, how, _between(progress, done, then))
         outcome.seconds = round(outcome.seconds + perf_counter() - started, 3)
         value = nan
         if judge is not None and (outcome.epoch % how.every == 0 or outcome.epoch == how.epochs):
-            found = network.found()
+            found = _found(network, average)
             value = judge(found)
             if isnan(outcome.best) or value > outcome.best:
                 outcome.best, outcome.best_epoch, outcome.arrays = value, outcome.epoch, found
         outcome.curve.append(Mark(outcome.epoch, outcome.seconds, loss, value))
         if checkpoint is not None and monotonic() - kept > _KEEP_EVERY:
-            _keep(checkpoint, outcome, network, optimizer)
+            _keep(checkpoint, outcome, network, optimizer, average)
             kept = monotonic()
     if outcome.best_epoch == 0 or judge is None:  # nothing was judged: the last one counts
-        outcome.arrays, outcome.best_epoch = network.found(), outcome.epoch
+        outcome.arrays, outcome.best_epoch = _found(network, average), outcome.epoch
     outcome.stopped = stopped
     if checkpoint is not None:
-        _keep(checkpoint, outcome, network, optimizer)
+        _keep(checkpoint, outcome, network, optimizer, average)
     return outcome
 
 
@@ -116,6 +118,7 @@ def _reason_to_stop(outcome: Outcome, how: "Trained", time_budget: float | None)
 def _epoch(
     network: Network,
     optimizer: torch.optim.Optimizer,
+    average: Average,
     epoch: int,
     how: "Trained",
     report: Callable[[float], None],
@@ -131,6 +134,7 @@ def _epoch(
         loss = network.loss(batch)
         loss.backward()
         optimizer.step()
+        average.follow()
         losses.append(float(loss.detach()))
         report(fraction)
     mean = float(np.mean(losses))
@@ -140,6 +144,11 @@ def _epoch(
             f"{how.learning_rate:g}"
         )
     return mean
+
+
+def _found(network: Network, average: Average) -> Found:
+    with average.in_place():
+        return network.found()
 
 
 def _share_done(outcome: Outcome, epochs: int, time_budget: float | None) -> float:
@@ -157,20 +166,30 @@ def _between(progress: Progress | None, low: float, high: float) -> Callable[[fl
 # --- breaks ------------------------------------------------------------------------------------------------------
 
 
-def _begun(network: Network, optimizer: torch.optim.Optimizer, checkpoint: Checkpoint | None) -> Outcome:
-    """Return where a training stands, with the network and the optimizer as they were then."""
+def _begun(
+    network: Network, optimizer: torch.optim.Optimizer, average: Average, checkpoint: Checkpoint | None
+) -> Outcome:
+    """Return where a training stands, with the network, the optimizer and the average as they were then."""
     before = None if checkpoint is None else checkpoint.read()
     if before is None:
         return Outcome()
     record, groups = before
     network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in groups["network"].items()})
     restore_optimizer(optimizer, groups.get("optimizer", {}))
+    average.restore(groups["average"])
     curve = [Mark(*mark) for mark in record.pop("curve")]
     return Outcome(**record, curve=curve, arrays=groups.get("best", {}))
 
 
-def _keep(checkpoint: Checkpoint, outcome: Outcome, network: Network, optimizer: torch.optim.Optimizer) -> None:
-    state = {name: value.numpy() for name, value in network.state_dict().items()}
+def _keep(
+    checkpoint: Checkpoint, outcome: Outcome, network: Network, optimizer: torch.optim.Optimizer, average: Average
+) -> None:
     checkpoint.write(
-        outcome.record(), {"network": state, "optimizer": optimizer_arrays(optimizer), "best": outcome.arrays}
+        outcome.record(),
+        {
+            "network": {name: value.numpy() for name, value in network.state_dict().items()},
+            "optimizer": optimizer_arrays(optimizer),
+            "average": average.arrays(),
+            "best": outcome.arrays,
+        },
     )

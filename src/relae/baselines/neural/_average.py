@@ -1,0 +1,51 @@
+"""The running average of a network's weights, which wavers less than the weights themselves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import nn
+
+from relae.linalg import Arrays
+
+_WARM = 10  # steps over which the first average forgets where the weights began
+
+
+class Average:
+    """After each step `follow` keeps a share of the average, less in the first steps; with share 0 there is none."""
+
+    def __init__(self, network: nn.Module, share: float) -> None:
+        self.share, self.steps = share, 0
+        self.weights = list(network.parameters()) if share else []
+        self.means = [weight.detach().clone() for weight in self.weights]
+
+    def follow(self) -> None:
+        """Take the weights of one more step into account."""
+        self.steps += 1
+        kept = min(self.share, self.steps / (self.steps + _WARM))
+        for mean, weight in zip(self.means, self.weights, strict=True):
+            mean.lerp_(weight.detach(), 1 - kept)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Let the network have the average for its weights."""
+        self._exchange()
+        try:
+            yield
+        finally:
+            self._exchange()
+
+    def _exchange(self) -> None:
+        for mean, weight in zip(self.means, self.weights, strict=True):
+            mean.data, weight.data = weight.data, mean.data
+
+    def arrays(self) -> Arrays:
+        """What a checkpoint has to keep."""
+        return {"steps": np.array(self.steps), **{str(at): mean.numpy() for at, mean in enumerate(self.means)}}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take it up again."""
+        self.steps = int(arrays["steps"])
+        for at, mean in enumerate(self.means):
+            mean.copy_(torch.from_numpy(np.array(arrays[str(at)])))
