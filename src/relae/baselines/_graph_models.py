@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Unpack
 import numpy as np
 
 from relae.baselines._known_users import KnownUsers
-from relae.baselines._trained import Trained, Training, check_positive, check_whole
+from relae.baselines._trained import GraphTraining, Trained, check_positive, check_whole
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_items
 from relae.linalg import Arrays
@@ -85,7 +85,7 @@ class GRMF(GraphModel):
         l2: float = 1e-2,
         *,
         learning_rate: float = 0.01,
-        **training: Unpack[Training],
+        **training: Unpack[GraphTraining],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.smoothness, self.l2 = dim, smoothness, l2
@@ -130,7 +130,7 @@ class LightGCN(GraphModel):
         l2: float = 1e-4,
         *,
         learning_rate: float = 0.03,
-        **training: Unpack[Training],
+        **training: Unpack[GraphTraining],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.layers, self.l2 = dim, layers, l2
@@ -182,7 +182,7 @@ class LTOCF(GraphModel):
         l2: float = 1e-4,
         *,
         learning_rate: float = 0.03,
-        **training: Unpack[Training],
+        **training: Unpack[GraphTraining],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.intervals, self.duration, self.method = dim, intervals, duration, method
@@ -245,7 +245,7 @@ class HMLET(GraphModel):
         l2: float = 1e-4,
         *,
         learning_rate: float = 0.03,
-        **training: Unpack[Training],
+        **training: Unpack[GraphTraining],
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.layers, self.gates = dim, layers, gates

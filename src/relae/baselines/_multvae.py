@@ -25,17 +25,18 @@ class MultVAE(Trained):
     dim : int
         Length of the code of a user.
     hidden : int
-        Width of the layers before and after it; 0 for none.
+        Width of the layers before and after it; 0 for none. Liang et al. have 600 there, around a code of 200; where
+        users are few, none is better.
     dropout : float
         Of the history, in training.
     anneal_cap : float
         The most that the divergence from the prior counts.
     anneal_steps : int
         Steps until it does.
-    l2 : float
-        The penalty on all weights.
+    weight_decay : float
+        What a step takes off all weights, in shares of the learning rate.
     **training
-        See `Trained`. Without `batch_size`, 500 users.
+        See `Trained`. Without `batch_size`, 250 users.
 
     Attributes
     ----------
@@ -44,28 +45,30 @@ class MultVAE(Trained):
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {
-        "anneal_cap": Range(0.02, 1.0, log=True),
-        "dropout": Range(0.2, 0.8),
-        "learning_rate": Range(2e-4, 5e-3, log=True),
+        "anneal_cap": Range(0.05, 2.0, log=True),
+        "dropout": Range(0.0, 0.7),
+        "learning_rate": Range(5e-4, 5e-3, log=True),
+        "weight_decay": Range(0.01, 1.0, log=True),
     }
 
     layers_: Mapping[str, Dense]
 
     def __init__(
         self,
-        dim: int = 200,
-        hidden: int = 600,
-        dropout: float = 0.5,
-        anneal_cap: float = 0.2,
-        anneal_steps: int = 1000,
-        l2: float = 0.0,
+        dim: int = 300,
+        hidden: int = 0,
+        dropout: float = 0.1,
+        anneal_cap: float = 1.0,
+        anneal_steps: int = 2000,
+        weight_decay: float = 0.2,
         *,
-        learning_rate: float = 1e-3,
+        learning_rate: float = 2e-3,
+        average: float = 0.98,
         **training: Unpack[Training],
     ) -> None:
-        super().__init__(learning_rate=learning_rate, **training)
+        super().__init__(learning_rate=learning_rate, average=average, **training)
         self.dim, self.hidden, self.dropout = dim, hidden, dropout
-        self.anneal_cap, self.anneal_steps, self.l2 = anneal_cap, anneal_steps, l2
+        self.anneal_cap, self.anneal_steps, self.weight_decay = anneal_cap, anneal_steps, weight_decay
 
     def _check(self) -> None:
         super()._check()
@@ -73,7 +76,7 @@ class MultVAE(Trained):
         check_whole("hidden", self.hidden, 0)
         check_whole("anneal_steps", self.anneal_steps, 0)
         check_positive("anneal_cap", self.anneal_cap, zero=True)
-        check_positive("l2", self.l2, zero=True)
+        check_positive("weight_decay", self.weight_decay, zero=True)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
 
@@ -82,7 +85,7 @@ class MultVAE(Trained):
 
         x = as_csr(data.matrix, np.float32)
         cap, steps = self.anneal_cap, self.anneal_steps
-        return MultVAENetwork(x, self.hidden, self.dim, self.dropout, cap, steps, self.l2, self.seed)
+        return MultVAENetwork(x, self.hidden, self.dim, self.dropout, cap, steps, self.weight_decay, self.seed)
 
     def _divide(self, data: Interactions) -> Split:
         return hold_out_users(data, self.validation_share, rng=np.random.default_rng(self.seed))

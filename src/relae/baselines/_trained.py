@@ -32,16 +32,21 @@ class Mark(NamedTuple):
 
 
 class Training(TypedDict, total=False):
-    """How to train, but for the learning rate; see `Trained`."""
+    """How to train, but for what models have defaults of their own for; see `Trained`."""
 
     batch_size: int | None
-    average: float
     epochs: int
     every: int
     patience: int
     validation_share: float
     objective: str
     seed: int
+
+
+class GraphTraining(Training, total=False):
+    """How to train the graph models, but for the learning rate."""
+
+    average: float
 
 
 class Trained(HistoryRecommender):

@@ -77,7 +77,7 @@ def train(
 
     Every epoch draws from a generator of its own, so that an epoch that is repeated after a break is the same.
     """
-    optimizer = torch.optim.Adam(network.groups(how.learning_rate), fused=True)
+    optimizer = torch.optim.AdamW(network.groups(how.learning_rate), weight_decay=0.0, fused=True)
     average = Average(network, how.average)
     outcome = _begun(network, optimizer, average, checkpoint)
     kept = monotonic()

@@ -9,11 +9,12 @@ and the loss of a user is
     − Σ_i x_i log softmax(f)_i  +  β · ½ Σ (σ² + μ² − 1 − log σ²)
 
 β grows from 0 to its `anneal_cap` over the first `anneal_steps` steps. Scores are f at z = μ. Without hidden layers,
-(μ, log σ²) = W₂x + b₂ and f = W₄z + b₄.
+(μ, log σ²) = W₂x + b₂ and f = W₄z + b₄. Every step also takes `weight_decay` × the learning rate off all weights.
 """
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,13 +26,21 @@ from relae.linalg import Csr
 
 
 class MultVAENetwork(Network):
-    """Encoder and decoder with one hidden layer each."""
+    """Encoder and decoder with one hidden layer each, or none."""
 
     def __init__(
-        self, x: Csr, hidden: int, dim: int, dropout: float, anneal_cap: float, anneal_steps: int, l2: float, seed: int
+        self,
+        x: Csr,
+        hidden: int,
+        dim: int,
+        dropout: float,
+        anneal_cap: float,
+        anneal_steps: int,
+        weight_decay: float,
+        seed: int,
     ) -> None:
         super().__init__()
-        self.x, self.dim, self.dropout, self.l2 = x, dim, dropout, l2
+        self.x, self.dim, self.dropout, self.weight_decay = x, dim, dropout, weight_decay
         self.filled = np.flatnonzero(np.diff(x.indptr))
         self.anneal_cap, self.anneal_steps = anneal_cap, anneal_steps
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
@@ -48,7 +57,7 @@ class MultVAENetwork(Network):
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Tensor, float]]:
         """Every user once, in a random order : (users, items) each."""
         users = rng.permutation(self.filled)
-        size = size or 500
+        size = size or 250
         for start in range(0, len(users), size):
             rows = self.x[users[start : start + size]]
             yield torch.from_numpy(rows.toarray()), min(1.0, (start + size) / len(users))
@@ -72,16 +81,17 @@ class MultVAENetwork(Network):
         return unlikely, divergence
 
     def loss(self, batch: Tensor) -> Tensor:
-        """The negative, annealed ELBO, and an L2 penalty of the weights."""
+        """The negative, annealed ELBO."""
         unlikely, divergence = self.elbo(batch, torch.randn(len(batch), self.dim, dtype=batch.dtype))
         beta = (
             self.anneal_cap * min(1.0, float(self.steps) / self.anneal_steps) if self.anneal_steps else self.anneal_cap
         )
         self.steps += 1
-        total = unlikely + beta * divergence
-        if self.l2:
-            total = total + self.l2 * sum((layer.weight**2).sum() for layer in [*self.encoder, *self.decoder])
-        return total
+        return unlikely + beta * divergence
+
+    def groups(self, learning_rate: float) -> list[dict[str, Any]]:
+        """All weights, which decay."""
+        return [{**group, "weight_decay": self.weight_decay} for group in super().groups(learning_rate)]
 
     def found(self) -> Found:
         """Weights, each as (in, out), and biases, in order; of the encoder's last layer only the half of μ."""
