@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from relae import DataError, Interactions
-from relae.baselines import GFCF, Popularity
+from relae.baselines import GFCF, IALS, LightGCN, Popularity
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
 from relae.recommender import Range
 from relae.tuning import BoxSearch, Journal, ModelTrial, Training, tune, tune_model
@@ -190,6 +190,23 @@ def test_what_the_data_do_not_allow_is_written_down_and_never_the_best(split):
         tune_model(Hill(a=0.99), split, objective=NAME)
 
 
+def test_what_does_not_fit_into_memory_is_written_down_too(split):
+    space = {"dim": Range(10**8, 10**9, log=True, whole=True)}
+    result = tune_model(IALS(dim=8), split, objective=NAME, budget=3, space=space)
+    assert [trial.failure is None for trial in result.trials] == [True, False, False]
+    assert all("GB" in trial.failure for trial in result.trials[1:])
+    assert result.best["dim"] == 8
+
+
+def test_epochs_are_chosen_by_what_the_search_maximizes(weak):
+    pytest.importorskip("torch", reason="the extra `neural` is not installed")
+    model = LightGCN(dim=4, epochs=2, every=1)
+    found = tune_model(model, weak, objective="recall@5", budget=1)
+    assert found.best_model().objective == "recall@5"
+    assert model.objective == "ndcg@20"
+    assert found.best_trial.training.curve[-1].value == pytest.approx(found.best_trial["recall@5"])
+
+
 def test_a_search_goes_on_where_it_stopped(split, tmp_path):
     whole = tune_model(Hill(), split, objective=NAME, budget=7)
 
@@ -236,6 +253,16 @@ def test_tables(split):
 
 
 # --- models that learn by epochs ---------------------------------------------------------------------------------
+
+
+def test_a_training_that_is_cut_leaves_the_search_unfinished(weak, tmp_path):
+    with Journal(tmp_path / "j.jsonl", {}) as journal:
+        result = tune_model(Learner(), weak, objective=NAME, budget=1, time_budget=100.0, journal=journal)
+        assert result.best_trial.training.stopped == "time"
+        assert not result.complete
+    with Journal(tmp_path / "j.jsonl", {}) as journal:
+        assert not tune_model(Learner(), weak, objective=NAME, budget=1, journal=journal).complete
+    assert result.best_trial.fit_seconds == 2.5  # of the curve, which counts what was before a break
 
 
 def test_a_trained_model_stops_by_the_split_and_its_curve_is_kept(weak, tmp_path):

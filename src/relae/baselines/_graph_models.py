@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relae.baselines.neural._graph import Graph
 
 _RATE = Range(3e-3, 0.1, log=True)
-_SOLVERS = ("euler", "midpoint", "rk4", "explicit_adams", "implicit_adams", "dopri5")
+_SOLVERS = ("euler", "midpoint", "rk4", "dopri5")
 _PENALTY = Range(1e-6, 1e-2, log=True)
 
 
@@ -157,8 +157,7 @@ class LTOCF(GraphModel):
     duration : float
         The last time.
     method : str
-        A solver of torchdiffeq: "euler", "midpoint", "rk4", "explicit_adams" and "implicit_adams" take one step per
-        interval, "dopri5" as many as it needs.
+        A solver of torchdiffeq: "euler", "midpoint" and "rk4" take one step per interval, "dopri5" as many as it needs.
     residual : bool
         Keep the state at the start of an interval in the state at its end.
     time_learning_rate : float
@@ -224,7 +223,8 @@ class HMLET(GraphModel):
     gates : str
         Which layers choose: "end", "middle", "front" or "all".
     warm_up : int
-        Epochs before the gates learn.
+        Epochs before the gates learn. The best epoch is one after them, and patience begins then; a training that ends
+        earlier says so.
     dropout : float
         Within the gates.
     l2 : float
@@ -240,7 +240,7 @@ class HMLET(GraphModel):
         dim: int = 64,
         layers: int = 4,
         gates: str = "end",
-        warm_up: int = 300,
+        warm_up: int = 150,
         dropout: float = 0.2,
         l2: float = 1e-4,
         *,

@@ -81,7 +81,8 @@ class IALS(HistoryRecommender):
         interactions = self._interactions(data)
         users, items = interactions.matrix.shape
         what = f"{self.dim:,} factors of each of {users:,} users and {items:,} items"
-        ensure_memory(8.0 * self.dim * (users + items), what, f"fit with a dim below {self.dim:,}")
+        needed = 8.0 * self.dim * (users + items) + 40.0 * self.dim**2  # factors, and the spectrum of their square
+        ensure_memory(needed, what, f"fit with a dim below {self.dim:,}")
         x = as_csr(interactions.matrix, np.float32)
         l2 = self._rule_of_thumb(x) if self.l2 is None else float(self.l2)
         with one_blas_thread():

@@ -42,10 +42,12 @@ class KnownUsers(HistoryRecommender):
         if strangers:
             raise DataError(
                 f"{type(self).__name__} knows the {self.n_users_:,} users that it was fitted to, by their whole "
-                f"history, and {strangers:,} of {batch.shape[0]:,} histories are none of theirs: fit it again with "
-                "them, or take a model that folds in new users, such as RDLAE, MultVAE, IALS or ItemKNN"
+                f"history with its weights, and {strangers:,} of {batch.shape[0]:,} histories are none of theirs: fit "
+                "it again with them, or take a model that folds in new users, such as RDLAE, MultVAE, IALS or ItemKNN"
             )
-        return np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
+        scores = np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
+        scores[rows < 0] = 0  # nothing is known of whom there is no history
+        return scores
 
     def _users_at_once(self) -> int:
         return int(_BATCH_BYTES / (4 * len(self.items_)))

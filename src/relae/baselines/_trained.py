@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 import numpy as np
 
 from relae.data import Interactions
-from relae.errors import RelaeError
+from relae.errors import PlanError, RelaeError
 from relae.evaluation import Split, evaluate
 from relae.linalg import Arrays
 from relae.recommender import HistoryRecommender, State
@@ -126,6 +126,7 @@ class Trained(HistoryRecommender):
         for name in ("epochs", "every", *(("batch_size",) if self.batch_size is not None else ())):
             check_whole(name, getattr(self, name), 1)
         check_whole("patience", self.patience, 0)
+        check_whole("seed", self.seed, 0)
         for name in ("average", "validation_share"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)!r}")
@@ -157,11 +158,14 @@ class Trained(HistoryRecommender):
             A file that is kept up to date meanwhile: if it exists, training goes on from it and ends where it would
             have ended without a break.
         time_budget
-            Seconds of training after which no further epoch is started, counting those before a break.
+            Seconds of training after which no further epoch is started, counting those before a break, and not those
+            of validations.
         progress
             Called with "train" and the fraction of the epochs, or of the time, that is done.
         """
         self._check()
+        if time_budget is not None and not time_budget >= 0:
+            raise ValueError(f"time_budget must be a number of seconds of at least 0, got {time_budget!r}")
         interactions = self._interactions(data)
         training = _torch_training()
         split = validation
@@ -169,14 +173,22 @@ class Trained(HistoryRecommender):
             split = self._divide(interactions)
         seen = interactions if validation is not None or split is None else split.train
         place = None if checkpoint is None else Path(checkpoint)
-        outcome = training.train(
-            self._network(seen),
-            self,
-            judge=None if split is None else self._judge(seen, split),
-            checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
-            time_budget=time_budget,
-            progress=progress,
-        )
+        try:
+            outcome = training.train(
+                self._network(seen),
+                self,
+                judge=None if split is None else self._judge(seen, split),
+                checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
+                time_budget=time_budget,
+                progress=progress,
+            )
+        except RuntimeError as error:  # what torch makes of too little memory
+            if "can't allocate memory" not in str(error):
+                raise
+            raise PlanError(
+                f"{type(self).__name__} with dim={self.get_params()['dim']} does not fit into memory: use a smaller "
+                "dim or batch_size, or data with fewer items, as by min_item_count"
+            ) from error
         self._take(outcome.arrays, interactions)
         self.curve_, self.stopped_ = outcome.curve, outcome.stopped
         self.epochs_, self.best_epoch_ = outcome.epoch, outcome.best_epoch
@@ -196,11 +208,13 @@ class Trained(HistoryRecommender):
 
     def _purpose(self, seen: Interactions, split: Split | None) -> str:
         """What has to be the same for a training to go on."""
-        digest = hashlib.sha256(np.ascontiguousarray(seen.matrix.indices).tobytes())
+        digest = hashlib.sha256()
         for matrix in (seen.matrix, *(() if split is None else (split.histories, split.truth))):
             digest.update(repr(matrix.shape).encode())
-            digest.update(np.ascontiguousarray(matrix.indptr).tobytes())
-            digest.update(np.ascontiguousarray(matrix.data).tobytes())
+            for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data):
+                digest.update(np.ascontiguousarray(part).tobytes())
+        if split is not None and split.candidates is not None:
+            digest.update(split.candidates.tobytes())
         parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
         return json.dumps([type(self).__name__, parameters, digest.hexdigest()], default=str)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from relae.errors import DataError
+from relae.errors import DataError, PrecisionError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.evaluation.progress import of_all
 from relae.recommender import HistoryRecommender, Range
@@ -68,10 +68,12 @@ def tune_model(
     """
     names, ks = asked([objective], metrics, split.n_candidates)
     check_users(model, split)
+    if "objective" in model.get_params():  # the best epoch is one by what the search maximizes
+        model = with_parameters(model, {"objective": objective})
     searched = _space(model, space)
     plan = BoxSearch(model.get_params(), searched, objective, budget, seed)
     trials = [] if journal is None else journal.of(ModelTrial)
-    result = ModelTuning(model, objective, searched, trials)
+    result = ModelTuning(model, objective, searched, trials, complete=not any(map(_cut, trials)))
     while (setting := plan.next(trials)) is not None:
         spent = [trial.seconds for trial in trials]
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
@@ -79,19 +81,27 @@ def tune_model(
         left = None if time_budget is None else time_budget - sum(spent)
         report = of_all(progress, "search", len(trials), plan.size)
         options = {"time_budget": left, "checkpoint": None if journal is None else journal.checkpoint(setting)}
+        started = perf_counter()
         try:
             trial = _trial(with_parameters(model, setting), setting, split, names, ks, options, report)
-        except DataError as error:
+        except (DataError, PrecisionError, MemoryError) as error:
             if not trials:
                 raise
-            trial = ModelTrial(setting, {}, 0.0, 0.0, failure=str(error))
+            trial = ModelTrial(
+                setting, {}, round(perf_counter() - started, 3), 0.0, failure=str(error) or "out of memory"
+            )
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
-        result = ModelTuning(model, objective, searched, trials)
+        result = ModelTuning(model, objective, searched, trials, complete=not any(map(_cut, trials)))
         if on_trial is not None:
             on_trial(trial, result)
     return result
+
+
+def _cut(trial: ModelTrial) -> bool:
+    """Whether the time was up before the training of a trial was done."""
+    return trial.training is not None and trial.training.stopped == "time"
 
 
 def _trial(
@@ -107,8 +117,10 @@ def _trial(
     fitted(model, split.train, progress=progress, validation=split, **options)
     ended = perf_counter()
     found = evaluate(model, split, names, ks, progress=progress)
-    seconds = round(ended - started, 3), round(perf_counter() - ended, 3)
-    return ModelTrial(setting, rounded(found.means), *seconds, Training.of(model))
+    training = Training.of(model)  # its seconds count those before a break as well
+    fit_seconds = max(ended - started, 0.0 if training is None else training.curve[-1].seconds)
+    seconds = round(fit_seconds, 3), round(perf_counter() - ended, 3)
+    return ModelTrial(setting, rounded(found.means), *seconds, training)
 
 
 def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> Mapping[str, Range]:

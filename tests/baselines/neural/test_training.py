@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ pytest.importorskip("torchdiffeq", reason="the extra `neural` is not installed")
 import torch
 
 import relae
-from relae import DataError, Interactions
+from relae import DataError, Interactions, PlanError
 from relae.baselines import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN, MultVAE, Popularity
 from relae.baselines.neural import _training
 from relae.baselines.neural._average import Average
@@ -48,7 +49,7 @@ MODELS = {
     "GRMFNorm": GRMFNorm(**QUICK, smoothness=2.0, learning_rate=0.03),
     "LightGCN": LightGCN(**QUICK, learning_rate=0.03),
     "LTOCF": LTOCF(**QUICK, learning_rate=0.03),
-    "HMLET": HMLET(**QUICK, learning_rate=0.03, warm_up=5),
+    "HMLET": HMLET(**QUICK, learning_rate=0.03, warm_up=1),
     "MultVAE": MultVAE(**{**QUICK, "batch_size": 20}, hidden=32, learning_rate=0.01, dropout=0.3),
     "MultVAE without hidden layers": MultVAE(**{**QUICK, "batch_size": 20}, hidden=0, learning_rate=0.03, dropout=0.3),
 }
@@ -118,6 +119,21 @@ def test_a_validation_of_ones_own_leaves_all_data_to_training():
     assert network.curve_[-1].value == pytest.approx(own)
 
 
+def test_a_warm_up_ends_nothing_and_is_not_the_best():
+    network = HMLET(**{**QUICK, "epochs": 100, "validation_share": 0.2}, warm_up=12, every=2, patience=2).fit(csr(X))
+    judged = [mark for mark in network.curve_ if not np.isnan(mark.value)]
+    assert [mark.epoch for mark in judged[:6]] == [2, 4, 6, 8, 10, 12]
+    assert network.stopped_ == "patience"
+    after = [mark for mark in judged if mark.epoch > 12]
+    assert network.best_epoch_ == max(after, key=lambda mark: mark.value).epoch
+    assert len(after) == 1 + 2 + [mark.epoch for mark in after].index(network.best_epoch_)
+
+
+def test_a_training_that_ends_in_its_warm_up_says_so():
+    with pytest.warns(UserWarning, match="HMLET was trained for 3 epochs, .* after a warm-up of 4"):
+        HMLET(**{**QUICK, "epochs": 3}, warm_up=4).fit(csr(X))
+
+
 def test_multvae_is_judged_by_new_users():
     data = Interactions(csr(X))
     network = MultVAE(**{**QUICK, "validation_share": 0.2}, hidden=16, every=20).fit(data)
@@ -171,6 +187,8 @@ def test_a_model_of_averaged_weights_is_judged_and_kept():
 def test_a_training_that_diverges_says_so():
     with pytest.raises(DataError, match=r"diverged in epoch \d+.*below 1e\+30"):
         MultVAE(**{**QUICK, "learning_rate": 1e30}, hidden=16).fit(csr(X))
+    with pytest.raises(DataError, match="diverged in epoch 1: some weights are not finite"):  # in the only step
+        MultVAE(**{**QUICK, "learning_rate": 1e39, "epochs": 1, "batch_size": 1000}).fit(csr(X))
 
 
 def test_progress_rises_to_the_end():
@@ -210,6 +228,33 @@ def test_a_training_that_was_cut_ends_as_if_it_had_not(model, average, tmp_path,
     np.testing.assert_array_equal(again.score(csr(X)), whole.score(csr(X)))
     np.testing.assert_array_equal(*([mark[2:] for mark in fitted.curve_] for fitted in (again, whole)))
     assert (again.best_epoch_, again.stopped_) == (whole.best_epoch_, whole.stopped_)
+
+
+def test_a_checkpoint_is_of_one_validation(tmp_path):
+    split = hold_out_items(Interactions(csr(X)), 0.2, rng=np.random.default_rng(0))
+    model, place = LightGCN(**{**QUICK, "epochs": 2}, every=1), tmp_path / "training.npz"
+    clone(model).fit(split.train, validation=split, checkpoint=place)
+    order = np.random.default_rng(1).permutation(X.shape[1])
+    other = replace(split, histories=split.histories[:, order], truth=split.truth[:, order])
+    with pytest.raises(DataError, match="belongs to a training with other data or parameters"):
+        clone(model).fit(split.train, validation=other, checkpoint=place)
+
+
+def test_a_checkpoint_with_more_epochs_is_refused(tmp_path):
+    place = tmp_path / "training.npz"
+    LightGCN(**{**QUICK, "epochs": 5}).fit(csr(X), checkpoint=place)
+    with pytest.raises(DataError, match="has 5 epochs, and 3 are asked for: remove it, or name another file"):
+        LightGCN(**{**QUICK, "epochs": 3}).fit(csr(X), checkpoint=place)
+
+
+def test_a_training_that_goes_on_and_is_never_judged_keeps_its_last_epoch(tmp_path):
+    model, place = LightGCN(**{**QUICK, "epochs": 1000, "validation_share": 0.2}, every=500), tmp_path / "training.npz"
+    first = clone(model).fit(csr(X), checkpoint=place, time_budget=0.0)
+    assert (first.epochs_, first.best_epoch_) == (1, 1)
+    again = clone(model).fit(csr(X), checkpoint=place, time_budget=2 * first.curve_[-1].seconds + 0.05)
+    assert again.epochs_ > 1
+    assert again.best_epoch_ == again.epochs_
+    assert not np.allclose(again.score(csr(X)), first.score(csr(X)))
 
 
 KILLED = """
@@ -287,7 +332,9 @@ def test_only_multvae_folds_in_new_users(model):
         return
     with pytest.raises(DataError, match=r"knows the 90 users .* 1 of 3 histories are none of theirs.*RDLAE"):
         model.recommend(csr(new), 3)
-    popular, scores = model.recommend(csr(np.zeros((1, X.shape[1]), np.float32)), 2)
+    nobody = csr(np.zeros((1, X.shape[1]), np.float32))
+    assert (model.score(nobody) == 0).all()
+    popular, scores = model.recommend(nobody, 2)
     assert (scores == 0).all()
     assert (popular >= 0).all()
 
@@ -308,8 +355,6 @@ WITHOUT_TORCH = """
 import json, sys
 import numpy as np
 sys.modules["torch"] = None
-import torch
-
 import relae
 from relae.baselines import LightGCN
 model = relae.load(sys.argv[1])
@@ -345,6 +390,7 @@ def test_scores_need_no_torch(kind, tmp_path):
         (LightGCN, {"average": 1.0}, "average must be at least 0 and below 1, got 1.0"),
         (LightGCN, {"patience": -1}, "patience must be"),
         (LightGCN, {"l2": float("nan")}, "l2 must be"),
+        (LightGCN, {"seed": -1}, "seed must be a whole number of at least 0"),
         (GRMF, {"smoothness": -1}, "smoothness must be"),
         (LTOCF, {"duration": 0}, "duration must be above 0"),
         (LTOCF, {"method": "magic"}, "method must be one of"),
@@ -357,6 +403,17 @@ def test_scores_need_no_torch(kind, tmp_path):
 def test_wrong_parameters_are_named(kind, wrong, message):
     with pytest.raises(ValueError, match=message):
         kind(**wrong).fit(csr(X))
+
+
+def test_too_little_memory_is_named():
+    with pytest.raises(PlanError, match="LightGCN with dim=1000000000 does not fit into memory: use a smaller dim"):
+        LightGCN(dim=10**9).fit(csr(X))
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan")])
+def test_a_time_budget_is_a_number_of_seconds(seconds):
+    with pytest.raises(ValueError, match="time_budget must be a number of seconds of at least 0"):
+        LightGCN(**QUICK).fit(csr(X), time_budget=seconds)
 
 
 def test_all_parameters_are_known_by_name():
@@ -379,7 +436,7 @@ BRIEF = {
     GRMFNorm: {"epochs": 20},
     LightGCN: {"epochs": 10, "learning_rate": 0.05},
     LTOCF: {"epochs": 10, "learning_rate": 0.05},
-    HMLET: {"epochs": 10, "learning_rate": 0.05},
+    HMLET: {"epochs": 10, "learning_rate": 0.05, "warm_up": 3},
     MultVAE: {"epochs": 15, "batch_size": 100},
 }
 

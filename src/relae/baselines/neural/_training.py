@@ -1,7 +1,8 @@
 """One loop for all: draw batches, take a step of Adam, look at the validation, keep the best, and survive a kill."""
 
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import isfinite, isnan, nan
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ Found = dict[str, NDArray[Any]]
 
 class Network(nn.Module):
     """What can be trained."""
+
+    warm_up = 0  # epochs before all of it learns: none of them is kept as the best, or ends the training
 
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[Any]:
         """Draw the batches of one epoch, each with the fraction of the epoch that it completes."""
@@ -61,7 +64,7 @@ class Outcome:
 
     def record(self) -> dict[str, Any]:
         """Everything but the arrays, as JSON has it."""
-        return {name: value for name, value in asdict(self).items() if name != "arrays"}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "arrays"}
 
 
 def train(
@@ -80,8 +83,13 @@ def train(
     optimizer = torch.optim.AdamW(network.groups(how.learning_rate), weight_decay=0.0, fused=True)
     average = Average(network, how.average)
     outcome = _begun(network, optimizer, average, checkpoint)
+    if checkpoint is not None and outcome.epoch > how.epochs:
+        raise DataError(
+            f"the checkpoint {checkpoint.path} has {outcome.epoch:,} epochs, and {how.epochs:,} are asked for: remove "
+            "it, or name another file"
+        )
     kept = monotonic()
-    while not (stopped := _reason_to_stop(outcome, how, time_budget)):
+    while not (stopped := _reason_to_stop(outcome, network.warm_up, how, time_budget)):
         done = _share_done(outcome, how.epochs, time_budget)
         outcome.epoch += 1
         then = _share_done(outcome, how.epochs, time_budget)
@@ -90,24 +98,31 @@ def train(
         outcome.seconds = round(outcome.seconds + perf_counter() - started, 3)
         value = nan
         if judge is not None and (outcome.epoch % how.every == 0 or outcome.epoch == how.epochs):
-            found = _found(network, average)
+            found = _found(network, average, how, outcome.epoch)
             value = judge(found)
-            if isnan(outcome.best) or value > outcome.best:
+            if outcome.epoch > network.warm_up and (isnan(outcome.best) or value > outcome.best):
                 outcome.best, outcome.best_epoch, outcome.arrays = value, outcome.epoch, found
         outcome.curve.append(Mark(outcome.epoch, outcome.seconds, loss, value))
         if checkpoint is not None and monotonic() - kept > _KEEP_EVERY:
             _keep(checkpoint, outcome, network, optimizer, average)
             kept = monotonic()
-    if outcome.best_epoch == 0 or judge is None:  # nothing was judged: the last one counts
-        outcome.arrays, outcome.best_epoch = _found(network, average), outcome.epoch
+    if isnan(outcome.best):  # nothing was judged: the last one counts
+        outcome.arrays, outcome.best_epoch = _found(network, average, how, outcome.epoch), outcome.epoch
+    if outcome.epoch <= network.warm_up:
+        warnings.warn(
+            f"{type(how).__name__} was trained for {outcome.epoch:,} epochs, and some of it learns only after a "
+            f"warm-up of {network.warm_up:,}: train longer, or set warm_up lower",
+            stacklevel=3,
+        )
     outcome.stopped = stopped
     if checkpoint is not None:
         _keep(checkpoint, outcome, network, optimizer, average)
     return outcome
 
 
-def _reason_to_stop(outcome: Outcome, how: "Trained", time_budget: float | None) -> str:
-    judged = sum(not isnan(mark.value) for mark in outcome.curve if mark.epoch > outcome.best_epoch)
+def _reason_to_stop(outcome: Outcome, warm_up: int, how: "Trained", time_budget: float | None) -> str:
+    since = max(outcome.best_epoch, warm_up)
+    judged = sum(not isnan(mark.value) for mark in outcome.curve if mark.epoch > since)
     if outcome.epoch >= how.epochs:
         return "epochs"
     if how.patience and judged >= how.patience:
@@ -139,16 +154,22 @@ def _epoch(
         report(fraction)
     mean = float(np.mean(losses))
     if not isfinite(mean):
-        raise DataError(
-            f"the training has diverged in epoch {epoch}: the loss is {mean}; use a learning rate below "
-            f"{how.learning_rate:g}"
-        )
+        raise _diverged(how, epoch, f"the loss is {mean}")
     return mean
 
 
-def _found(network: Network, average: Average) -> Found:
+def _found(network: Network, average: Average, how: "Trained", epoch: int) -> Found:
     with average.in_place():
-        return network.found()
+        found = network.found()
+    if not all(np.isfinite(array).all() for array in found.values()):
+        raise _diverged(how, epoch, "some weights are not finite")
+    return found
+
+
+def _diverged(how: "Trained", epoch: int, what: str) -> DataError:
+    return DataError(
+        f"the training has diverged in epoch {epoch}: {what}; use a learning rate below {how.learning_rate:g}"
+    )
 
 
 def _share_done(outcome: Outcome, epochs: int, time_budget: float | None) -> float:

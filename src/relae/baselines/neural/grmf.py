@@ -5,7 +5,7 @@ Vectors of a user and of an item of that user shall be alike:
     GRMF        loss + λ_g · mean of ‖e_u − e_i‖²
     GRMF-Norm   loss + λ_g · mean of ‖e_u/√d_u − e_i/√d_i‖²
 
-over the drawn users and items of theirs, with d the number of neighbours: eᵀ(I − A)e and eᵀ(I − Â)e, but for a factor,
+over the drawn users and items of theirs, with d the number of neighbours: eᵀ(D − A)e and eᵀ(I − Â)e, but for a factor,
 when users are drawn by their activity. The vectors are learned as they are; nothing travels through the graph.
 """
 

@@ -4,8 +4,8 @@ Layers become a time that runs from 0 to T. Users and items move each other (co-
 
     du/dt = Â_ui p(t),  dp/dt = Â_iu u(t)        in one: dE/dt = Â E
 
-Between the times 0 = t_0 < t_1 < … < t_K = T, of which the inner ones are learned, each interval is solved by an ODE
-solver Φ, and
+Between the times t_0 = 0, t_1, …, t_K = T, of which the inner ones are learned (nothing but their small learning rate
+keeps them in order), each interval is solved by an ODE solver Φ, and
 
     E_k = Φ(E_{k−1}; t_{k−1} → t_k) − E_{k−1}    (or without the last term: `residual`)
     E = (E_0 + E_1 + … + E_K) / (K + 1)
