@@ -22,7 +22,11 @@ from relae.data import datasets
 from relae.evaluation import evaluate, given_split
 
 CACHE = Path(__file__).parent / "cache"
-PAPER = {"ltocf": ("LT-OCF", 0.1875, 5), "hmlet": ("HMLET", 0.1874, -6), "lightgcn": ("LightGCN", 0.1830, 0)}
+PAPER = {  # title, recall@20, and where labels move up or down, here and there
+    "ltocf": ("LT-OCF", 0.1875, 0, 5),
+    "hmlet": ("HMLET", 0.1874, 5, -6),
+    "lightgcn": ("LightGCN", 0.1830, -5, 0),
+}
 
 
 def main(name: str, seconds: float, *settings: str) -> None:
@@ -71,14 +75,14 @@ def draw(path: Path) -> None:
         "Recall@20 on the weak split, by time of training; at the right, the paper.",
         "Last value of each curve; the time of ranking is not counted.",
     )
-    for (name, (title, published, shift)), look in zip(PAPER.items(), _style.GROUPS.values(), strict=True):
+    for (name, (title, published, here, there)), look in zip(PAPER.items(), _style.GROUPS.values(), strict=True):
         with np.load(CACHE / f"{name}.npz") as checkpoint:
             marks = json.loads(str(checkpoint["record"]))["curve"]
         points = [(seconds / 60, value) for _, seconds, _, value in marks if value == value]
         color, dash, marker = look
         axes.plot(*zip(*points, strict=True), color=color, linestyle=dash, marker=marker, markersize=3, linewidth=1.4)
         axes.plot(78, published, color=color, marker=marker, markersize=5)
-        for value, at, y in ((points[-1][1], points[-1][0], 0), (published, 78, shift)):
+        for value, at, y in ((points[-1][1], points[-1][0], here), (published, 78, there)):
             _style.label(axes, f"{title} {value:.4f}".replace("0.", "."), (at, value), color, xytext=(6, y))
     axes.set_xlim(0, 95)
     axes.set_xticks([0, 15, 30, 45, 60])
