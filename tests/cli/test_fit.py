@@ -48,6 +48,8 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
         pytest.importorskip("torch", reason="the extra neural is not installed")
     given = {"rank": 5} if name == "gfcf" else {"epochs": 2} if trained else {}
     options = [part for option, value in given.items() for part in (f"--{option}", value)]
+    if name == "hmlet":  # its gates shall learn in the second epoch
+        given["warm_up"], options = 1, [*options, "--set", "warm_up=1"]
     text = shell.ok("fit", table, *columns, "--model", name, *options, "--out", tmp_path / "m")
     assert type(store.load(tmp_path / "m")) is kind(name)
     assert same_lists(tmp_path / "m", kind(name)(**given).fit(data), data)
