@@ -20,12 +20,13 @@ import relae.baselines as baselines
 from relae.analysis import _style
 from relae.data import datasets
 from relae.evaluation import evaluate, given_split
+from relae.reproduce._paper import printed
 
 CACHE = Path(__file__).parent / "cache"
-PAPER = {  # title, recall@20, and where labels move up or down, here and there
-    "ltocf": ("LT-OCF", 0.1875, 0, 5),
-    "hmlet": ("HMLET", 0.1874, 5, -6),
-    "lightgcn": ("LightGCN", 0.1830, -5, 0),
+LABELS = {  # the paper's name, and how far its labels move up, at the end of the curve and at the right
+    "ltocf": ("LT-OCF", 0, 5),
+    "hmlet": ("HMLET", 5, -6),
+    "lightgcn": ("LightGCN", -5, 0),
 }
 
 
@@ -75,7 +76,9 @@ def draw(path: Path) -> None:
         "Recall@20 on the weak split, by time of training; at the right, the paper.",
         "Last value of each curve; the time of ranking is not counted.",
     )
-    for (name, (title, published, here, there)), look in zip(PAPER.items(), _style.GROUPS.values(), strict=True):
+    paper = printed("table3", "gowalla")
+    for (name, (title, here, there)), look in zip(LABELS.items(), _style.GROUPS.values(), strict=True):
+        published = paper[title]["recall@20"]
         with np.load(CACHE / f"{name}.npz") as checkpoint:
             marks = json.loads(str(checkpoint["record"]))["curve"]
         points = [(seconds / 60, value) for _, seconds, _, value in marks if value == value]
