@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 import numpy as np
 
 from relae.data import Interactions
-from relae.errors import PlanError, RelaeError
+from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import Split, evaluate
 from relae.linalg import Arrays
 from relae.recommender import HistoryRecommender, State
@@ -170,7 +170,10 @@ class Trained(HistoryRecommender):
         training = _torch_training()
         split = validation
         if split is None and self.validation_share > 0:
-            split = self._divide(interactions)
+            try:
+                split = self._divide(interactions)
+            except DataError as error:
+                raise DataError(f"{error}; validation_share=0 trains without a validation") from error
         seen = interactions if validation is not None or split is None else split.train
         place = None if checkpoint is None else Path(checkpoint)
         try:

@@ -134,6 +134,19 @@ def test_a_training_that_ends_in_its_warm_up_says_so():
         HMLET(**{**QUICK, "epochs": 3}, warm_up=4).fit(csr(X))
 
 
+@pytest.mark.parametrize(
+    ("kind", "x", "message"),
+    [
+        (MultVAE, X[::30], "cannot hold out 0 of 3 users: 3 of them have two items or more; validation_share=0 trains"),
+        (LightGCN, np.eye(6, dtype=np.float32), "; validation_share=0 trains without a validation"),
+    ],
+)
+def test_data_too_small_for_a_validation_names_the_way_out(kind, x, message):
+    with pytest.raises(DataError, match=message):
+        kind(**{**QUICK, "validation_share": 0.1}).fit(csr(x))
+    assert kind(**{**QUICK, "epochs": 1}).fit(csr(x)).epochs_ == 1
+
+
 def test_multvae_is_judged_by_new_users():
     data = Interactions(csr(X))
     network = MultVAE(**{**QUICK, "validation_share": 0.2}, hidden=16, every=20).fit(data)
