@@ -1,6 +1,5 @@
 """What the models that are trained step by step have in common. Torch is needed to fit them, and for nothing else."""
 
-import hashlib
 import json
 import os
 from abc import abstractmethod
@@ -14,7 +13,7 @@ import numpy as np
 from relae.data import Interactions
 from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import Split, evaluate
-from relae.linalg import Arrays
+from relae.linalg import Arrays, fingerprint
 from relae.recommender import HistoryRecommender, State
 from relae.solvers import Progress
 
@@ -211,15 +210,10 @@ class Trained(HistoryRecommender):
 
     def _purpose(self, seen: Interactions, split: Split | None) -> str:
         """What has to be the same for a training to go on."""
-        digest = hashlib.sha256()
-        for matrix in (seen.matrix, *(() if split is None else (split.histories, split.truth))):
-            digest.update(repr(matrix.shape).encode())
-            for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data):
-                digest.update(np.ascontiguousarray(part).tobytes())
-        if split is not None and split.candidates is not None:
-            digest.update(split.candidates.tobytes())
+        judged = [] if split is None else [split.histories, split.truth, split.candidates]
         parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
-        return json.dumps([type(self).__name__, parameters, digest.hexdigest()], default=str)
+        data = fingerprint(seen.matrix, *(part for part in judged if part is not None))
+        return json.dumps([type(self).__name__, parameters, data], default=str)
 
     # --- on disk -------------------------------------------------------------------------------------------------
 

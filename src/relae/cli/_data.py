@@ -1,6 +1,5 @@
 """DATA on the command line: a table, a folder of lists or the name of a benchmark, whole or divided."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from relae.evaluation import (
     split_by_time,
     strong_lists,
 )
+from relae.linalg import fingerprint
 
 SPLITS = ("auto", "paper", "strong", "weak", "last", "time", "new-items")
 
@@ -138,16 +138,9 @@ class Divided:
     @property
     def fingerprint(self) -> str:
         """A sum of what is fitted to and judged by."""
-        digest = hashlib.md5(usedforsecurity=False)
-        for matrix in (self.valid.train.matrix, self.valid.histories, self.valid.truth):
-            digest.update(matrix.indptr.astype(np.int64).tobytes())
-            digest.update(matrix.indices.astype(np.int64).tobytes())
-            digest.update(matrix.data.tobytes())
-        if self.valid.train.features is not None:
-            matrix = self.valid.train.features.matrix
-            for part in (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data):
-                digest.update(part.tobytes())
-        return digest.hexdigest()
+        train = self.valid.train
+        features = [] if train.features is None else [train.features.matrix]
+        return fingerprint(train.matrix, self.valid.histories, self.valid.truth, *features)
 
 
 def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1, seed: int = 0) -> Divided:

@@ -3,7 +3,7 @@
 from relae.linalg.als import aligned, als_rows
 from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
-from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts
+from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, fingerprint
 from relae.linalg.rows import RowIndex
 from relae.linalg.similarity import most_similar
 from relae.linalg.sparse import (
@@ -44,6 +44,7 @@ __all__ = [
     "csr_from_parts",
     "csr_parts",
     "dense_sparse",
+    "fingerprint",
     "gram",
     "gram_diagonal",
     "inverse_workspace_bytes",

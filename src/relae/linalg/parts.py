@@ -1,5 +1,6 @@
 """Matrices as plain arrays, for whoever saves them."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,3 +60,17 @@ def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int], *, copy: b
     if not matrix.has_canonical_format or not np.isfinite(values).all():
         raise ValueError(f"the matrix {name} has columns out of order, or values that are not finite")
     return matrix
+
+
+def fingerprint(*matrices: Csr | NDArray[Any]) -> str:
+    """A sum of shapes and entries, by which other matrices and arrays are told apart."""
+    digest = hashlib.sha256()
+    for matrix in matrices:
+        digest.update(repr(matrix.shape).encode())
+        if isinstance(matrix, np.ndarray):
+            parts = [matrix]
+        else:
+            parts = [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data]
+        for part in parts:
+            digest.update(np.ascontiguousarray(part))
+    return digest.hexdigest()
