@@ -10,6 +10,7 @@ pytest.importorskip("torchdiffeq", reason="the extra `neural` is not installed")
 
 from relae.baselines.neural._graph import Graph  # noqa: E402
 from relae.baselines.neural._pairs import Sampler, Triples  # noqa: E402
+from relae.baselines.neural._training import even_parts  # noqa: E402
 from relae.baselines.neural.grmf import GRMFNetwork  # noqa: E402
 from relae.baselines.neural.hmlet import HMLETNetwork, gated_layers  # noqa: E402
 from relae.baselines.neural.lightgcn import LightGCNNetwork  # noqa: E402
@@ -330,8 +331,19 @@ def test_an_epoch_draws_as_often_as_there_are_interactions():
     batches = list(network.batches(np.random.default_rng(0), 10))
     sizes = [len(batch.users) for batch, _ in batches]
     assert sum(sizes) == X.sum()
-    assert set(sizes[:-1]) == {10}
+    assert len(sizes) == np.ceil(X.sum() / 10)
     assert batches[-1][1] == 1.0
+
+
+@pytest.mark.parametrize(("total", "size"), [(1, 1), (7, 10), (80, 8), (81, 8), (163, 40), (999, 1000)])
+def test_no_batch_is_a_small_rest(total, size):
+    parts = list(even_parts(total, size))
+    lengths = [stop - start for start, stop in parts]
+    assert [start for start, _ in parts] == [0, *(stop for _, stop in parts[:-1])]
+    assert parts[-1][1] == total
+    assert max(lengths) <= size
+    assert max(lengths) - min(lengths) <= 1
+    assert len(lengths) == np.ceil(total / size)
 
 
 def test_users_with_everything_are_not_drawn():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from relae.baselines.neural._graph import Graph
-from relae.baselines.neural._training import Found, Network
+from relae.baselines.neural._training import Found, Network, even_parts
 from relae.errors import DataError
 from relae.linalg import Csr
 
@@ -81,15 +81,13 @@ class PairNetwork(Network):
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Triples, float]]:
         """As many draws as there are interactions."""
         draws = len(self.sampler.keys)
-        size = min(draws, size or self.batch_size())
-        for start in range(0, draws, size):
-            count = min(size, draws - start)
-            drawn = (torch.from_numpy(part) for part in self.sampler.draw(rng, count))
-            yield Triples(*drawn), (start + count) / draws
+        for start, stop in even_parts(draws, size or self.batch_size()):
+            drawn = (torch.from_numpy(part) for part in self.sampler.draw(rng, stop - start))
+            yield Triples(*drawn), stop / draws
 
     def batch_size(self) -> int:
         """A batch that costs about as much as what all of a batch share: the way through the graph."""
-        return max(2048, len(self.sampler.keys) // 8)
+        return max(2048, -(-len(self.sampler.keys) // 8))
 
     def loss(self, batch: Triples) -> Tensor:
         """The loss of pairs, and the penalty."""

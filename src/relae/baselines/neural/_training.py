@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import isfinite, isnan, nan
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 
 _KEEP_EVERY = 20.0  # seconds from one checkpoint to the next
 Found = dict[str, NDArray[Any]]
+
+
+def even_parts(total: int, size: int) -> Iterator[tuple[int, int]]:
+    """From where to where each batch of an epoch goes: as few as can be of at most `size`, and all alike.
+
+    A last batch of a few draws would be noise, for which Adam takes a step as long as for any other.
+    """
+    number = -(-total // size)
+    return pairwise(total * at // number for at in range(number + 1))
 
 
 class Network(nn.Module):

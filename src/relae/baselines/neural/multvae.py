@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from relae.baselines.neural._training import Found, Network
+from relae.baselines.neural._training import Found, Network, even_parts
 from relae.linalg import Csr
 
 
@@ -57,10 +57,8 @@ class MultVAENetwork(Network):
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Tensor, float]]:
         """Every user once, in a random order : (users, items) each."""
         users = rng.permutation(self.filled)
-        size = size or 250
-        for start in range(0, len(users), size):
-            rows = self.x[users[start : start + size]]
-            yield torch.from_numpy(rows.toarray()), min(1.0, (start + size) / len(users))
+        for start, stop in even_parts(len(users), size or 250):
+            yield torch.from_numpy(self.x[users[start:stop]].toarray()), stop / len(users)
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """μ and log σ² : (users, dim) each."""
