@@ -59,7 +59,8 @@ class Trained(HistoryRecommender):
         Chosen from the data if not given: see the model.
     average : float
         What a running average of the weights keeps of itself at a step, from 0 (no average) to below 1: 0.98 looks back
-        some fifty steps. The average is then what is judged, kept and used.
+        some fifty steps, 0.999 a thousand, but never further than a tenth of all steps so far. The average is then
+        what is judged, kept and used.
     epochs : int
         The most.
     every : int
@@ -94,7 +95,7 @@ class Trained(HistoryRecommender):
         *,
         learning_rate: float = 1e-3,
         batch_size: int | None = None,
-        average: float = 0.0,
+        average: float = 0.999,
         epochs: int = 1000,
         every: int = 5,
         patience: int = 10,

@@ -119,8 +119,15 @@ def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
     spare = 2 * threads() // max(rows, 1)  # few rows: several threads share one
     width = n if spare <= 1 else max(1024, -(-n // spare))
     indptr, indices, values = parts(a)
-    run("csr_dense", indptr, indices, values.astype(dense.dtype, copy=False), dense, out, width)
+    bounds = _alike(indptr, min(rows, 8 * threads()))
+    run("csr_dense", indptr, indices, values.astype(dense.dtype, copy=False), dense, out, bounds, width)
     return out
+
+
+def _alike(indptr: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Bounds of runs of rows with about the same work each : (count + 1,). Popular items often stand together."""
+    work = indptr + np.arange(len(indptr))
+    return np.searchsorted(work, np.linspace(0, work[-1], count + 1))
 
 
 def sparse_sparse(a: Csr, b: Csr) -> Dense:

@@ -9,11 +9,14 @@ from torch import nn
 
 from relae.linalg import Arrays
 
-_WARM = 10  # steps over which the first average forgets where the weights began
+_WARM = 10  # steps over which the first average forgets where the weights began, and the part of all it looks back on
 
 
 class Average:
-    """After each step `follow` keeps a share of the average, less in the first steps; with share 0 there is none."""
+    """After each step `follow` keeps a share of the average, less in the first steps; with share 0 there is none.
+
+    The share after s steps is s/(s + 10) at the most: a tenth of all steps count, however large the share is to be.
+    """
 
     def __init__(self, network: nn.Module, share: float) -> None:
         self.share, self.steps = share, 0
