@@ -6,18 +6,24 @@ that of ranking. The last line is the result: nothing is chosen by the test user
 read. A checkpoint in benchmarks/cache survives a break; the same command goes on. Needs RELAE_DATA with gowalla.
 
 `python -m benchmarks.neural draw FILE` draws the learning curves of these checkpoints, beside the paper's figures.
+`python -m benchmarks.neural product` times what most of a training is, the product of Gowalla's graph with vectors of
+64, beside torch's and SciPy's own product.
 """
 
 import json
 import sys
 import time
+import warnings
 from ast import literal_eval
 from pathlib import Path
 
 import numpy as np
+import torch
 
 import relae.baselines as baselines
+from benchmarks._machine import seconds
 from relae.analysis import _style
+from relae.baselines.neural._graph import Graph
 from relae.data import datasets
 from relae.evaluation import evaluate, given_split
 from relae.reproduce._paper import printed
@@ -30,7 +36,7 @@ LABELS = {  # the paper's name, and how far its labels move up, at the end of th
 }
 
 
-def main(name: str, seconds: float, *settings: str) -> None:
+def main(name: str, budget: float, *settings: str) -> None:
     kind = next(getattr(baselines, kind) for kind in baselines.__all__ if kind.lower() == name)
     parameters = dict(setting.split("=", 1) for setting in settings)
     given = {key: _value(text) for key, text in parameters.items()}
@@ -46,7 +52,7 @@ def main(name: str, seconds: float, *settings: str) -> None:
         split.train,
         validation=split,
         checkpoint=CACHE / f"{label}.npz",
-        time_budget=seconds,
+        time_budget=budget,
         progress=show if sys.stderr.isatty() else None,
     )
     for mark in model.curve_:
@@ -67,6 +73,36 @@ def main(name: str, seconds: float, *settings: str) -> None:
     print(json.dumps(line), flush=True)
 
 
+def product() -> None:
+    graph = Graph(given_split(*datasets.get("gowalla").weak()).train.matrix)
+    vectors = np.random.default_rng(0).standard_normal((len(graph.degrees), 64)).astype(np.float32)
+    tensor, matrix = torch.from_numpy(vectors), graph.matrix
+    parts = (torch.from_numpy(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    with warnings.catch_warnings():  # torch says that its sparse tensors are in beta
+        warnings.simplefilter("ignore")
+        theirs = torch.sparse_csr_tensor(*parts, size=matrix.shape)
+    ways = {
+        "relae": lambda: graph.propagate(tensor),
+        "torch": lambda: theirs @ tensor,
+        "scipy": lambda: matrix @ vectors,
+    }
+    exact = matrix.astype(np.float64) @ vectors
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        np.testing.assert_allclose(np.asarray(way()), exact, atol=1e-5)
+    for _ in range(15):  # in turns, because the machine is not always as quiet
+        for name, way in ways.items():
+            times[name].append(seconds(way))
+    taken = {name: float(np.median(each)) for name, each in times.items()}
+    line = {
+        "benchmark": "product",
+        "threads": torch.get_num_threads(),
+        **{f"{name}_ms": round(1000 * each, 1) for name, each in taken.items()},
+        **{f"times {name}'s speed": round(taken[name] / taken["relae"], 2) for name in ("torch", "scipy")},
+    }
+    print(json.dumps(line), flush=True)
+
+
 def draw(path: Path) -> None:
     figure, [axes] = _style.new_figure(
         7.2,
@@ -81,7 +117,7 @@ def draw(path: Path) -> None:
         published = paper[title]["recall@20"]
         with np.load(CACHE / f"{name}.npz") as checkpoint:
             marks = json.loads(str(checkpoint["record"]))["curve"]
-        points = [(seconds / 60, value) for _, seconds, _, value in marks if value == value]
+        points = [(taken / 60, value) for _, taken, _, value in marks if value == value]
         color, dash, marker = look
         axes.plot(*zip(*points, strict=True), color=color, linestyle=dash, marker=marker, markersize=3, linewidth=1.4)
         axes.plot(78, published, color=color, marker=marker, markersize=5)
@@ -101,4 +137,9 @@ def _value(text: str) -> object:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[2])) if sys.argv[1] == "draw" else main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])
+    if sys.argv[1] == "draw":
+        draw(Path(sys.argv[2]))
+    elif sys.argv[1] == "product":
+        product()
+    else:
+        main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])
