@@ -138,6 +138,13 @@ def test_products_into_a_given_array(dtype):
     close(out, b.T @ a.T, dtype)
 
 
+@pytest.mark.parametrize("busy", [[0], [99], [40, 41], list(range(100))])
+def test_products_where_few_rows_have_nearly_everything(busy):
+    a, b = random_sparse(100, 50, 0.01), random_sparse(50, 8, 1.0, seed=1)
+    a[busy] = random_sparse(len(busy), 50, 1.0, seed=2)
+    close(sparse_dense(as_csr(a, np.float64), b), a @ b, np.float64)
+
+
 def test_float32_histories_through_a_float64_square():
     a, b = random_sparse(5, 6).astype(np.float32), random_sparse(6, 4, 1.0)
     close(sparse_dense(as_csr(a, np.float32), b), a.astype(np.float64) @ b, np.float64)
