@@ -30,8 +30,8 @@ from relae.reproduce._paper import printed
 
 CACHE = Path(__file__).parent / "cache"
 LABELS = {  # the paper's name, and how far its labels move up, at the end of the curve and at the right
-    "ltocf": ("LT-OCF", 0, 5),
-    "hmlet": ("HMLET", 5, -6),
+    "ltocf": ("LT-OCF", 5, 5),
+    "hmlet": ("HMLET", 0, -6),
     "lightgcn": ("LightGCN", -5, 0),
 }
 
@@ -108,7 +108,7 @@ def draw(path: Path) -> None:
         7.2,
         3.6,
         1,
-        "An hour of one core is not enough for graph networks on Gowalla",
+        "An hour of one core brings LightGCN close to the paper on Gowalla",
         "Recall@20 on the weak split, by time of training; at the right, the paper.",
         "Last value of each curve; the time of ranking is not counted.",
     )
