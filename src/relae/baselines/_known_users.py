@@ -37,8 +37,9 @@ class KnownUsers(HistoryRecommender):
         self._rows_ = RowIndex(interactions.matrix)
 
     def _project(self, batch: Csr) -> Dense:
-        rows = self._rows_.find(batch)
-        strangers = np.count_nonzero((rows < 0) & (np.diff(batch.indptr) > 0))
+        some = np.diff(batch.indptr) > 0
+        rows = np.where(some, self._rows_.find(batch), -1)  # a user of the fit may have nothing, too
+        strangers = np.count_nonzero(some & (rows < 0))
         if strangers:
             raise DataError(
                 f"{type(self).__name__} knows the {self.n_users_:,} users that it was fitted to, by their whole "
