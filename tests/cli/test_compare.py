@@ -49,7 +49,7 @@ def test_the_table_holds_what_was_found(table, columns, expected, shell):
 
 
 def test_it_says_how_it_was_done(table, columns, shell):
-    done = shell("compare", table, *columns, *GIVEN, "--models", f"{MODELS},gfcf")
+    done = shell("compare", table, *columns, *GIVEN, "--models", f"{MODELS},contentknn")
     text = " ".join(done.out.split())
     for part in (
         "split: held-out users (auto), judged by users who are new to the models; --split weak judges",
@@ -57,7 +57,7 @@ def test_it_says_how_it_was_done(table, columns, shell):
         "Holm's correction for 3 comparisons",
         "chosen by 26 validation users out of 2 inversions for all six: ",
         "out of 2 fits: ItemKNN neighbours",
-        "left out: GFCF: ",
+        "left out: ContentKNN: ",
         "Next: relae fit DATA --model",
     ):
         assert part in text, part
@@ -138,6 +138,33 @@ def test_what_is_done_counts_and_more_models_join(table, columns, shell, tmp_pat
     [still] = [row for row in both["models"] if row["model"] == "ease"]
     assert was["seconds"] == still["seconds"]
     assert was["metrics"] == still["metrics"]
+
+
+def test_a_model_that_fails_is_said_to_and_run_again(table, columns, shell, tmp_path, monkeypatch):
+    """An error that nobody foresaw: the table of the others is made, and the exit code is 1."""
+    given = ("compare", table, *columns, *GIVEN, "--models", "ease,itemknn", "--out", tmp_path / "c")
+
+    def fail(self, data, **options):
+        raise RuntimeError("ARPACK error -1: No convergence")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ItemKNN, "fit", fail)
+        done = shell(*given)
+    assert done.code == 1
+    assert "left out: ItemKNN: RuntimeError: ARPACK error -1: No convergence" in done.out
+    answer = json.loads((tmp_path / "c" / "result.json").read_text())
+    assert {row["model"] for row in answer["models"]} == {"ease", "popularity"}
+    [absent] = answer["left_out"]
+    assert absent["trace"].startswith("Traceback")
+    again = json.loads(shell.ok(*given, "--json"))
+    assert {row["model"] for row in again["models"]} == {"ease", "itemknn", "popularity"}
+    assert again["left_out"] == []
+
+
+def test_a_comparison_without_anyone_left_is_an_error(table, columns, shell, monkeypatch):
+    monkeypatch.setattr("relae.baselines.Popularity.fit", None)
+    said = shell("compare", table, *columns, *GIVEN, "--models", "popularity").line()
+    assert said.startswith("there is no model to show; left out: Popularity: TypeError: ")
 
 
 @pytest.mark.parametrize(("more", "differs"), [(("--k", 6), "k"), (("--seed", 1), "data, seed, test")])

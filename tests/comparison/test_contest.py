@@ -24,7 +24,7 @@ from relae.tuning import tune, tune_model
 from ..oracles import csr, example
 
 K = 5
-CHEAP = ["rdlae", "ease", "dlae", "popularity", "itemknn", "gfcf"]
+CHEAP = ["rdlae", "ease", "dlae", "popularity", "itemknn", "contentknn"]
 
 
 @cache
@@ -170,7 +170,7 @@ def test_one_fitted_model_at_a_time(monkeypatch):
 
 
 def test_models_that_are_done_are_not_run_again():
-    found = list(contest().run(done=["rdlae", "ease", "dlae", "gfcf"]))
+    found = list(contest().run(done=["rdlae", "ease", "dlae", "contentknn"]))
     assert [row.name for row in found] == ["popularity", "itemknn"]
 
 
@@ -187,9 +187,78 @@ def test_progress_goes_up_and_every_bar_ends():
 
 def test_a_model_that_fails_is_left_out_with_its_reason():
     [absent] = [row for row in cheap() if isinstance(row, LeftOut)]
-    assert absent.name == "gfcf"
-    assert "rank must lie between 1 and" in absent.reason
-    assert standings().absences() == [f"left out: GFCF: {absent.reason}"]
+    assert (absent.name, absent.trace) == ("contentknn", "")
+    assert "there are no features of items" in absent.reason
+    assert standings().absences() == [f"left out: ContentKNN: {absent.reason}"]
+
+
+def failing(error):
+    def fit(self, data, **options):
+        raise error
+
+    return fit
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ImportError("libc10.so: cannot open\n shared object"), "ImportError: libc10.so: cannot open shared object"),
+        (np.linalg.LinAlgError("Singular matrix"), "LinAlgError: Singular matrix"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("fails", "absent"),
+    [("relae.baselines.ItemKNN", ["itemknn"]), ("relae.models.LinearAutoencoder", ["ease", "lae"])],
+)
+def test_an_error_that_nobody_foresaw_ends_one_model_and_not_the_others(fails, absent, error, reason, monkeypatch):
+    monkeypatch.setattr(f"{fails}.fit", failing(error))
+    found = list(contest(["ease", "lae", "itemknn"]).run())
+    assert {row.name for row in found} == {"ease", "lae", "itemknn", "popularity"}
+    left = [row for row in found if isinstance(row, LeftOut)]
+    assert [(row.name, row.reason) for row in left] == [(name, reason) for name in absent]
+    assert all(row.trace.startswith("Traceback") and "in fit" in row.trace for row in left)
+
+
+def test_a_last_fit_that_fails_leaves_the_other_fits(monkeypatch):
+    """RDLAE and EASE have a fit each, and that of RDLAE, with dropout, is the first."""
+    fit, (_, test) = models.LinearAutoencoder.fit, splits("strong")
+
+    def failing_last(self, data, **options):
+        if data is test.train and self.dropout > 0:
+            raise ZeroDivisionError
+        return fit(self, data, **options)
+
+    monkeypatch.setattr("relae.models.LinearAutoencoder.fit", failing_last)
+    absent, *others = contest(["rdlae", "ease"]).run()
+    assert (absent.name, absent.reason) == ("rdlae", "ZeroDivisionError")
+    assert [(type(row), row.name) for row in others] == [(Standing, "ease"), (Standing, "popularity")]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_who_ends_it_ends_all_of_it(error, monkeypatch):
+    monkeypatch.setattr("relae.baselines.ItemKNN.fit", failing(error))
+    with pytest.raises(error):
+        list(contest(["itemknn"]).run())
+
+
+def test_a_model_that_failed_is_forgotten(monkeypatch):
+    alive: weakref.WeakSet[HistoryRecommender] = weakref.WeakSet()
+
+    def fit(self, data, **options):
+        alive.add(self)
+        raise RuntimeError("too many")
+
+    monkeypatch.setattr("relae.baselines.ItemKNN.fit", fit)
+    for _ in contest(["itemknn"]).run():
+        gc.collect()
+        assert not alive
+
+
+def test_a_folder_of_another_search_is_refused(tmp_path):
+    list(contest(["itemknn"], folder=tmp_path, purpose={"k": 4}).run())
+    with pytest.raises(DataError, match="is the journal of another search, which differs in k"):
+        list(contest(["itemknn"], folder=tmp_path).run())
 
 
 def test_models_that_know_their_users_only_are_left_out_where_users_are_new():

@@ -45,8 +45,8 @@ class Request:
     out: Path | None
 
 
-def compare(request: Request, as_json: bool) -> None:
-    """Compare (or go on), show the table, and save it."""
+def compare(request: Request, as_json: bool) -> bool:
+    """Compare (or go on), show the table, and save it; return whether no model failed for an unforeseen reason."""
     console, errors = _console.output(), _console.errors()
     if request.models is not None and not request.models:
         raise DataError(f"--models names no model: name some of {', '.join(KINDS)}, or all")
@@ -60,14 +60,17 @@ def compare(request: Request, as_json: bool) -> None:
     if done:
         errors.print(f"[dim]going on from {escape(str(request.out))}: {', '.join(done)} done[/dim]", soft_wrap=True)
     result = _run(contest, done, kept, errors)
+    if not result.rows:
+        raise DataError(f"there is no model to show; {'; '.join(result.absences())}")
     heading = [f"{divided.title}: {divided.test!r}", _chosen_split(request, split, divided.test)]
     record = _record(request, split, divided, result)
     if kept is not None:
         kept.write(result, heading, record)
     if as_json:
         _console.print_json(record)
-        return
-    _show(console, result, heading, request.out)
+    else:
+        _show(console, result, heading, request.out)
+    return not any(absent.trace for absent in result.left_out)
 
 
 def _run(contest: Contest, done: Mapping[str, Standing], kept: "_Kept | None", errors: Console) -> Standings:

@@ -65,10 +65,18 @@ class Standing:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A model that could not take part, and why."""
+    """A model that could not take part, and why.
+
+    Attributes
+    ----------
+    name, reason : str
+    trace : str
+        Where it failed, as Python tells it, if nobody had foreseen that it could; otherwise nothing.
+    """
 
     name: str
     reason: str
+    trace: str = ""
 
 
 class Standings(Tabular):

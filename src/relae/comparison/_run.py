@@ -1,6 +1,7 @@
 """Choose, fit, judge and forget, model after model: never more than one fitted model is in memory."""
 
 import inspect
+import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from relae.models import DAN, Dial
 from relae.recommender import HistoryRecommender
 from relae.solvers import Progress
 from relae.store import KINDS, kind
-from relae.tuning import Journal, Point, Training, check_users, fitted, tune, tune_model
+from relae.tuning import Journal, Point, Training, Tuning, check_users, fitted, tune, tune_model
 
 POPULARITY = "popularity"
 _CHOOSING = 0.8  # of the time of a model
@@ -104,7 +105,7 @@ class Contest:
         return f"ndcg@{self.k}"
 
     def run(self, done: Collection[str] = (), progress: Progress | None = None) -> Iterator[Standing | LeftOut]:
-        """Yield each model as soon as it is finished; those in `done` are left out.
+        """Yield each model as soon as it is finished; those in `done` are passed over, and one that fails is left out.
 
         `progress` is called with the model and the stage that it is in, and with "compare" and the part of all that is
         done.
@@ -117,8 +118,10 @@ class Contest:
         for group in groups:
             title = "linear" if group is linear else group[0]
             meter = _Meter(progress, title, before, len(group), len(self.models))
+            find = partial(self._linear, group, title) if title in _SEARCHED else partial(self._other, title)
             try:
-                yield from self._linear(group, title, meter) if title in _SEARCHED else self._other(title, meter)
+                with self._journal(title) as journal:  # one of another comparison is refused
+                    yield from _or_left_out(group, find(journal, meter))
             finally:
                 meter.close()
             before += len(group)
@@ -132,44 +135,44 @@ class Contest:
 
     # --- the linear autoencoders -----------------------------------------------------------------------------------
 
-    def _linear(self, names: Sequence[str], title: str, meter: "_Meter") -> Iterator[Standing | LeftOut]:
+    def _linear(
+        self, names: Sequence[str], title: str, journal: Journal | None, meter: "_Meter"
+    ) -> Iterator[Standing | LeftOut]:
         """One search for the six, or for DAN, and one fit for those with the same l2, dropout and norm of users."""
-        with self._journal(title) as journal:
-            try:
-                found = tune(
-                    self.valid,
-                    objective=self.objective,
-                    budget=self.budget,
-                    metrics=(),
-                    norms=title == "dan",
-                    journal=journal,
-                    time_budget=None if self.time_budget is None else self.time_budget * len(names),
-                    progress=meter.report,
-                )
-            except (RelaeError, MemoryError) as error:
-                yield from (LeftOut(name, _in_words(error)) for name in names)
-                return
-        seconds = sum(trial.fit_seconds + trial.evaluate_seconds for trial in found.trials)
+        found = tune(
+            self.valid,
+            objective=self.objective,
+            budget=self.budget,
+            metrics=(),
+            norms=title == "dan",
+            journal=journal,
+            time_budget=None if self.time_budget is None else self.time_budget * len(names),
+            progress=meter.report,
+        )
         words = f"out of {_counted(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
-        groups: dict[tuple[float, float, float], list[tuple[str, Point]]] = {}
+        groups: dict[tuple[float, float, float], dict[str, Point]] = {}
         for name in names:
             point = found.best(KINDS[name])
-            groups.setdefault((point.l2, point.dropout, point.user_norm), []).append((name, point))
-        for (l2, dropout, user_norm), members in groups.items():
-            try:
-                dials = [Dial(point.xi, point.item_norm) for _, point in members]
-                judged = self._judged(DAN(l2, dropout, user_norm=user_norm), meter, dials=dials)
-            except (RelaeError, MemoryError) as error:
-                yield from (LeftOut(name, _in_words(error)) for name, _ in members)
-                continue
-            for (name, point), evaluation in zip(members, judged.evaluations, strict=True):
-                own = point.model(KINDS[name])
-                searched = [each for each in own.get_params() if each in _PARAMETERS]
-                yield _standing(name, _Chosen(own, searched, words, seconds, found.complete), judged, evaluation)
+            groups.setdefault((point.l2, point.dropout, point.user_norm), {})[name] = point
+        for points in groups.values():
+            yield from _or_left_out(points, self._of_one_fit(points, found, words, meter))
+
+    def _of_one_fit(
+        self, points: Mapping[str, Point], found: Tuning, words: str, meter: "_Meter"
+    ) -> Iterator[Standing]:
+        """Judge models that differ in ξ and the norm of items alone."""
+        seconds = sum(trial.fit_seconds + trial.evaluate_seconds for trial in found.trials)
+        dials = [Dial(point.xi, point.item_norm) for point in points.values()]
+        [(l2, dropout, user_norm)] = {(point.l2, point.dropout, point.user_norm) for point in points.values()}
+        judged = self._judged(DAN(l2, dropout, user_norm=user_norm), meter, dials=dials)
+        for (name, point), evaluation in zip(points.items(), judged.evaluations, strict=True):
+            own = point.model(KINDS[name])
+            searched = [each for each in own.get_params() if each in _PARAMETERS]
+            yield _standing(name, _Chosen(own, searched, words, seconds, found.complete), judged, evaluation)
 
     # --- every other model -----------------------------------------------------------------------------------------
 
-    def _other(self, name: str, meter: "_Meter") -> Iterator[Standing | LeftOut]:
+    def _other(self, name: str, journal: Journal | None, meter: "_Meter") -> Iterator[Standing | LeftOut]:
         model = kind(name)()
         try:
             for split in (self.valid, self.test):
@@ -177,13 +180,8 @@ class Contest:
         except DataError:
             yield LeftOut(name, f"{_STRANGERS} ({self.test.protocol}); --split weak admits them")
             return
-        with self._journal(name) if model.SPACE and not _is_trained(model) else nullcontext() as journal:
-            try:
-                chosen = self._choose(model, journal, meter)
-                judged = self._judged(_copied(chosen.model), meter, checkpoint=self._checkpoint(name, "last"))
-            except (RelaeError, MemoryError) as error:
-                yield LeftOut(name, _in_words(error))
-                return
+        chosen = self._choose(model, journal, meter)
+        judged = self._judged(_copied(chosen.model), meter, checkpoint=self._checkpoint(name, "last"))
         yield _standing(name, chosen, judged, judged.evaluations[0])
         for stage in ("choice", "last"):
             place = self._checkpoint(name, stage)
@@ -249,8 +247,9 @@ class Contest:
         return _Judged(fit_seconds, seconds, _size(model), found)
 
     def _journal(self, name: str) -> Any:
-        """Open the journal of a search; nothing where nothing is kept."""
-        if self.folder is None:
+        """Open the journal of a search; nothing where nothing is searched, or kept."""
+        searched = name in _SEARCHED or (kind(name).SPACE and not _is_trained(kind(name)))
+        if self.folder is None or not searched:
             return nullcontext()
         return Journal(self.folder / f"{name}.jsonl", {**self.purpose, "search": name})
 
@@ -310,7 +309,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _is_trained(model: HistoryRecommender) -> bool:
+def _is_trained(model: HistoryRecommender | type[HistoryRecommender]) -> bool:
     """Whether a model learns by epochs, and a validation says when to stop."""
     return "validation" in inspect.signature(model.fit).parameters
 
@@ -321,5 +320,18 @@ def _size(model: HistoryRecommender) -> int:
     return sum(int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize for array in arrays)
 
 
-def _in_words(error: Exception) -> str:
-    return " ".join(str(error).split()) or "out of memory"
+def _or_left_out(names: Collection[str], found: Iterator[Standing | LeftOut]) -> Iterator[Standing | LeftOut]:
+    """Pass on what is found of some models; if that fails, those of whom nothing was heard are left out."""
+    waiting = dict.fromkeys(names)
+    try:
+        for each in found:
+            del waiting[each.name]
+            yield each
+    except Exception as error:
+        foreseen = isinstance(error, (RelaeError, MemoryError))
+        reason = " ".join(str(error).split())
+        reason = reason or "out of memory" if foreseen else f"{type(error).__name__}: {reason}".removesuffix(": ")
+        trace = "" if foreseen else "".join(traceback.format_exception(error))
+    else:
+        return
+    yield from (LeftOut(name, reason, trace) for name in waiting)  # what failed is forgotten with the error

@@ -227,6 +227,7 @@ def compare(
     """Compare models on DATA in one table: accuracy on head and tail, time, size, and who differs from the best.
 
     Parameters are chosen by validation users, and each model is judged once, by test users who took no part in that.
+    Who cannot take part is named below with the reason; exit code 1 if one failed by an error that was not foreseen.
     """
     from relae.cli import _compare
     from relae.cli._data import Columns, Division
@@ -235,7 +236,8 @@ def compare(
     division = Division(split, share, seed).or_else()
     seconds = None if time_budget is None else 60 * time_budget
     request = _compare.Request(data, Columns().but(columns), asked, *division, k, budget, seconds, out)
-    _compare.compare(request, as_json)
+    if not _compare.compare(request, as_json):
+        raise typer.Exit(1)
 
 
 def report(
