@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from relae import EASE, LAE, RDLAE, RLAE, DataError, Interactions
+from relae.models import DAN
 
 from ..oracles import csr, example, new_histories
 
@@ -57,6 +58,16 @@ def test_with_dropout_the_penalty_grows_too():
     new[0, [3, 5]], new[1, 5] = 1.0, 2.0
     model = RDLAE(3.0, 0.4, 0.42, solver="primal", dtype="float64")
     close(model.fit(data()).update(data(new)), RDLAE(**model.get_params()).fit(both(X, new)))
+
+
+def test_parameters_that_are_set_after_the_fit_are_for_the_next_one():
+    new = np.zeros((2, ITEMS))
+    new[0, [3, 5]], new[1, 5] = 1.0, 2.0
+    model = DAN(3.0, 0.4, 0.2, user_norm=0.3, solver="primal", dtype="float64").fit(data())
+    updated, compacted = model.update(data(new)), model.compact(data(), per_item=ITEMS)
+    model.set_params(dropout=0.7, user_norm=0.9)
+    close(model.update(data(new)), updated)
+    close(model.compact(data(), per_item=ITEMS), compacted)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])

@@ -6,6 +6,7 @@ import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
 from relae.baselines import GFCF, IALS, ItemKNN, Popularity, Random
+from relae.models import DAN, DEQL
 
 from ..oracles import csr, example, new_histories
 
@@ -21,6 +22,8 @@ MODELS = {
     "EDLAE": EDLAE(3.0, 0.4, solver="primal"),
     "RDLAE": RDLAE(3.0, 0.4, 0.42, solver="dual"),
     "local": RDLAE(3.0, 0.4, 0.42, solver="local", neighbours=9),
+    "DAN": DAN(3.0, 0.4, 0.2, item_norm=0.1, propensity=0.2),
+    "DEQL": DEQL(3.0, 0.4, 0.3),
     "GFCF": GFCF(0.3, 5),
     "GFCF without vectors": GFCF(0.0),
     "IALS": IALS(6),

@@ -43,6 +43,40 @@ def test_every_model_comes_back_as_it_was(name, ids, tmp_path):
     assert same(model, relae.load(tmp_path / "model", verify=True))
 
 
+DIALS = ("xi", "item_norm", "propensity", "kept")  # which need no fit
+WORDS = {"solver": "local", "dtype": "float16", "nearest_by": "count"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "Popularity"])  # it has no parameters
+def test_parameters_are_for_the_next_fit_and_leave_this_one_alone(name, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted(name)))
+    others = {
+        parameter: WORDS[parameter] if parameter in WORDS else 7 if value is None else 3 * value + 1
+        for parameter, value in model.get_params().items()
+        if parameter not in DIALS
+    }
+    model.set_params(**others)
+    model.save(tmp_path / "model")
+    opened = relae.load(tmp_path / "model")
+    assert opened.get_params() == model.get_params()
+    for found in (model, opened):
+        assert np.array_equal(found.score(NEW), fitted(name).score(NEW))
+        assert np.array_equal(found.recommend(NEW)[0], fitted(name).recommend(NEW)[0])
+
+
+@pytest.mark.parametrize("name", ["DAN", "DEQL", "GFCF", "GFCF without vectors", "IALS", "Random"])
+def test_a_folder_that_tells_less_of_the_fit_is_taken_by_its_parameters(name):
+    """Folders once had these as parameters alone."""
+    model = fitted(name)
+    state = model._state("fitted")
+    later = ("alpha", "seed", "unobserved_weight", "frequency_exponent", "dropout", "user_norm")
+    facts = {fact: value for fact, value in state.facts.items() if fact not in later}
+    assert len(facts) < len(state.facts)
+    opened = type(model)(**model.get_params())
+    opened._restore(facts, state.arrays)
+    assert same(opened, model)
+
+
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_primal_form_of_either_solver(solver, dtype, tmp_path):

@@ -46,6 +46,8 @@ class GFCF(HistoryRecommender):
 
     Attributes
     ----------
+    alpha_ : float
+        α of the fit.
     filter_ : (users, items) sparse
         R̃.
     vectors_ : (items, rank), or None if alpha is 0
@@ -57,6 +59,7 @@ class GFCF(HistoryRecommender):
         "rank": Range(32, 512, log=True, whole=True),
     }
 
+    alpha_: float
     filter_: Csr
     vectors_: Dense | None
 
@@ -81,7 +84,7 @@ class GFCF(HistoryRecommender):
         # D_I comes in once from the left of V Vᵀ and once, inverted, from its right; without users it is taken as 1
         filter_ = as_csr(sp.diags_array(user_scale) @ x @ sp.diags_array(item_scale), np.float32)
         vectors = _right_singular_vectors(filter_, self.rank, progress) if self.alpha > 0 else None
-        self.filter_, self._filter_t_ = filter_, transpose(filter_)
+        self.alpha_, self.filter_, self._filter_t_ = float(self.alpha), filter_, transpose(filter_)
         self.vectors_, self._item_scale_ = vectors, item_scale.astype(np.float32)
         self._remember(interactions)
         return self
@@ -91,15 +94,16 @@ class GFCF(HistoryRecommender):
         arrays: dict[str, Any] = {**csr_parts("filter", self.filter_), "item_scale": self._item_scale_}
         if self.vectors_ is not None:
             arrays["vectors"] = self.vectors_
-        return State(state.facts, {**state.arrays, **arrays})
+        return State({**state.facts, "alpha": self.alpha_}, {**state.arrays, **arrays})
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
         n_items, vectors, scale = len(self.items_), arrays.get("vectors"), np.array(arrays["item_scale"])
-        if scale.shape != (n_items,) or (vectors is not None and vectors.shape != (n_items, self.rank)):
-            raise ValueError(f"the filter is not of {n_items:,} items and {self.rank} vectors")
-        if (vectors is None) != (self.alpha == 0):
-            raise ValueError(f"singular vectors do not go with alpha={self.alpha}")
+        if scale.shape != (n_items,) or (vectors is not None and (vectors.ndim != 2 or len(vectors) != n_items)):
+            raise ValueError(f"the filter is not of {n_items:,} items")
+        self.alpha_ = float(facts.get("alpha", self.alpha))
+        if (vectors is None) != (self.alpha_ == 0):
+            raise ValueError(f"singular vectors do not go with alpha={self.alpha_}")
         self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, n_items))
         self._filter_t_, self.vectors_, self._item_scale_ = transpose(self.filter_), vectors, scale
 
@@ -110,7 +114,7 @@ class GFCF(HistoryRecommender):
             with np.errstate(divide="ignore"):
                 back = np.where(self._item_scale_ > 0, 1.0 / self._item_scale_, 0.0).astype(np.float32)
             smooth = sparse_dense(scaled, self.vectors_) @ self.vectors_.T
-            smooth *= self.alpha * back
+            smooth *= self.alpha_ * back
             scores += smooth
         return scores
 

@@ -45,8 +45,8 @@ class IALS(HistoryRecommender):
 
     Attributes
     ----------
-    l2_ : float
-        The λ that was used.
+    l2_, unobserved_weight_, frequency_exponent_ : float
+        λ, a and ν of the fit, by which histories fold in.
     item_factors_ : (items, dim)
         The v, in the basis where VᵀV is diagonal.
     spectrum_ : (dim,)
@@ -60,6 +60,8 @@ class IALS(HistoryRecommender):
     }
 
     l2_: float
+    unobserved_weight_: float
+    frequency_exponent_: float
     item_factors_: Dense
     spectrum_: NDArray[np.float64]
 
@@ -87,18 +89,20 @@ class IALS(HistoryRecommender):
         l2 = self._rule_of_thumb(x) if self.l2 is None else float(self.l2)
         with one_blas_thread():
             self.item_factors_, self.spectrum_ = self._alternate(x, l2, progress)
-        self.l2_ = l2
+        self.l2_, self.unobserved_weight_ = l2, float(self.unobserved_weight)
+        self.frequency_exponent_ = float(self.frequency_exponent)
         self._remember(interactions)
         return self
 
     def _alternate(self, x: Csr, l2: float, progress: Progress | None) -> tuple[Dense, NDArray[np.float64]]:
         """The factors of the items after all epochs, in their own basis, and their spectrum."""
-        sides = [(side, l2 * self._frequencies(side)) for side in (x, transpose(x))]
+        a = self.unobserved_weight
+        sides = [(side, l2 * _frequencies(side, a, self.frequency_exponent)) for side in (x, transpose(x))]
         start = np.random.default_rng(self.seed).standard_normal((x.shape[1], self.dim), np.float32)
         factors, spectrum = aligned(start / np.float32(np.sqrt(self.dim)))
         for step in range(2 * self.epochs):
             side, penalty = sides[step % 2]
-            found = als_rows(side, factors, spectrum, self.unobserved_weight, penalty)
+            found = als_rows(side, factors, spectrum, a, penalty)
             if not np.isfinite(found).all():
                 raise PrecisionError(f"the factors overflowed in epoch {step // 2 + 1}: raise l2, now {l2:g}")
             factors, spectrum = aligned(found)
@@ -106,14 +110,10 @@ class IALS(HistoryRecommender):
                 progress("least squares", (step + 1) / (2 * self.epochs))
         return factors, spectrum
 
-    def _frequencies(self, x: Csr) -> NDArray[np.float64]:
-        """(|r| + a · columns)^ν of each row r : (rows,)."""
-        sums = np.asarray(x.sum(axis=1, dtype=np.float64))
-        return np.asarray((sums + self.unobserved_weight * x.shape[1]) ** self.frequency_exponent)
-
     def _rule_of_thumb(self, x: Csr) -> float:
         """The λ with which the mean penalty of a user is ½√(mean |u|)."""
-        return float(0.5 * np.sqrt(x.sum(dtype=np.float64) / x.shape[0]) / self._frequencies(x).mean())
+        frequencies = _frequencies(x, self.unobserved_weight, self.frequency_exponent)
+        return float(0.5 * np.sqrt(x.sum(dtype=np.float64) / x.shape[0]) / frequencies.mean())
 
     def _check_parameters(self) -> None:
         check_whole("dim", self.dim, 1)
@@ -127,18 +127,22 @@ class IALS(HistoryRecommender):
     def _state(self, form: str) -> State:
         state = super()._state(form)
         own = {"item_factors": self.item_factors_, "spectrum": self.spectrum_}
-        return State({**state.facts, "l2": self.l2_}, {**state.arrays, **own})
+        used = {name: getattr(self, f"{name}_") for name in ("l2", "unobserved_weight", "frequency_exponent")}
+        return State({**state.facts, **used}, {**state.arrays, **own})
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
         factors, spectrum = np.array(arrays["item_factors"]), np.array(arrays["spectrum"])
-        if factors.shape != (len(self.items_), self.dim) or spectrum.shape != (self.dim,):
-            raise ValueError(f"the factors are not {self.dim} of {len(self.items_):,} items")
+        dim = factors.shape[-1]
+        if factors.shape != (len(self.items_), dim) or spectrum.shape != (dim,):
+            raise ValueError(f"the factors are not {dim} of {len(self.items_):,} items")
         if not np.isfinite(factors).all():
             raise ValueError("the factors are not finite")
         if not (np.isfinite(spectrum) & (spectrum >= 0)).all():
             raise ValueError("the spectrum is below 0 or not finite")
         self.item_factors_, self.spectrum_, self.l2_ = factors, spectrum, float(facts["l2"])
+        self.unobserved_weight_ = float(facts.get("unobserved_weight", self.unobserved_weight))
+        self.frequency_exponent_ = float(facts.get("frequency_exponent", self.frequency_exponent))
 
     def _facts(self) -> dict[str, str]:
         return super()._facts() | {"l2 used": f"{self.l2_:g}"}
@@ -146,15 +150,21 @@ class IALS(HistoryRecommender):
     def _fold_in(self, batch: Csr) -> Dense:
         """The best factors of some histories : (users, dim)."""
         own = as_csr(batch, np.float32)
-        penalty = self.l2_ * self._frequencies(own)
-        return als_rows(own, self.item_factors_, self.spectrum_, self.unobserved_weight, penalty)
+        penalty = self.l2_ * _frequencies(own, self.unobserved_weight_, self.frequency_exponent_)
+        return als_rows(own, self.item_factors_, self.spectrum_, self.unobserved_weight_, penalty)
 
     def _project(self, batch: Csr) -> Dense:
         return self._fold_in(batch) @ self.item_factors_.T
 
     def _users_at_once(self) -> int:
-        return int(_BATCH_BYTES / (4 * (len(self.items_) + self.dim)))
+        return int(_BATCH_BYTES / (4 * sum(self.item_factors_.shape)))
 
     @property
     def _dtype(self) -> np.dtype[np.floating]:
         return self.item_factors_.dtype
+
+
+def _frequencies(x: Csr, unobserved_weight: float, exponent: float) -> NDArray[np.float64]:
+    """(|r| + a · columns)^ν of each row r : (rows,)."""
+    sums = np.asarray(x.sum(axis=1, dtype=np.float64))
+    return np.asarray((sums + unobserved_weight * x.shape[1]) ** exponent)

@@ -100,28 +100,14 @@ class MultVAE(Trained):
         values = (batch.data * np.repeat(scale, np.diff(batch.indptr))).astype(np.float32)
         scaled = as_csr(type(batch)((values, batch.indices, batch.indptr), shape=batch.shape), np.float32)
         state: Dense = np.empty((0, 0), np.float32)
-        for at, layer in enumerate(self._widths()):
-            weight, bias = self.layers_[f"{layer}_weight"], self.layers_[f"{layer}_bias"]
+        for at, (layer, weight, bias) in enumerate(_in_order(self.layers_)):
             state = (sparse_dense(scaled, weight) if at == 0 else state @ weight) + bias
             if layer.endswith("hidden"):
                 np.tanh(state, out=state)
         return state
 
-    def _widths(self) -> dict[str, tuple[int, int]]:
-        """The layers that a score goes through: how much comes in, how much goes out."""
-        items, between = len(self.items_), self.hidden or self.dim
-        ends = {"encoder_outer": (self.hidden or items, self.dim), "decoder_outer": (between, items)}
-        if not self.hidden:
-            return ends
-        return {
-            "encoder_hidden": (items, self.hidden),
-            "encoder_outer": ends["encoder_outer"],
-            "decoder_hidden": (self.dim, self.hidden),
-            "decoder_outer": ends["decoder_outer"],
-        }
-
     def _users_at_once(self) -> int:
-        return int(_BATCH_BYTES / (4 * (len(self.items_) + 2 * self.hidden)))
+        return int(_BATCH_BYTES / (4 * sum(len(bias) for _, _, bias in _in_order(self.layers_))))
 
     @property
     def _dtype(self) -> np.dtype[np.floating]:
@@ -133,10 +119,19 @@ class MultVAE(Trained):
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        found = {}
-        for layer, (given, made) in self._widths().items():
-            for name, shape in ((f"{layer}_weight", (given, made)), (f"{layer}_bias", (made,))):
-                found[name] = arrays[name]
-                if found[name].shape != shape or found[name].dtype != np.float32:
-                    raise ValueError(f"{name} is {found[name].shape} of {found[name].dtype}, not {shape}")
+        found, given = {}, len(self.items_)
+        for layer, weight, bias in _in_order(arrays):
+            made = len(self.items_) if layer == "decoder_outer" else len(bias)
+            for name, array, shape in ((f"{layer}_weight", weight, (given, made)), (f"{layer}_bias", bias, (made,))):
+                if array.shape != shape or array.dtype != np.float32:
+                    raise ValueError(f"{name} is {array.shape} of {array.dtype}, not {shape}")
+                found[name] = array
+            given = made
         self.layers_ = found
+
+
+def _in_order(arrays: Arrays) -> list[tuple[str, Dense, Dense]]:
+    """The layers that a score goes through, with their weights (in, out) and biases; hidden ones if there are any."""
+    places = ("hidden", "outer") if "encoder_hidden_weight" in arrays else ("outer",)
+    names = [f"{side}_{place}" for side in ("encoder", "decoder") for place in places]
+    return [(name, arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in names]

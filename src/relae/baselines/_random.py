@@ -1,6 +1,7 @@
 """A list by chance: what a model has to beat where popularity has nothing to go by."""
 
 import hashlib
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
@@ -8,8 +9,8 @@ import numpy as np
 
 from relae.baselines._trained import check_whole
 from relae.data import Interactions
-from relae.linalg import Csr, Dense
-from relae.recommender import HistoryRecommender
+from relae.linalg import Arrays, Csr, Dense
+from relae.recommender import HistoryRecommender, State
 from relae.solvers import Progress
 
 
@@ -23,7 +24,14 @@ class Random(HistoryRecommender):
     ----------
     seed : int
         Another one gives everybody another list.
+
+    Attributes
+    ----------
+    seed_ : int
+        The seed of the fit.
     """
+
+    seed_: int
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -32,13 +40,22 @@ class Random(HistoryRecommender):
         """Take note of the items."""
         check_whole("seed", self.seed, 0)
         self._remember(self._interactions(data))
+        self.seed_ = int(self.seed)
         return self
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        return State({**state.facts, "seed": self.seed_}, state.arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        self.seed_ = int(facts.get("seed", self.seed))
 
     def _project(self, batch: Csr) -> Dense:
         scores = np.empty(batch.shape, self._dtype)
         for row, (start, stop) in zip(scores, pairwise(batch.indptr), strict=True):
             history = hashlib.blake2b(batch.indices[start:stop].astype(np.int64).tobytes(), digest_size=8)
-            np.random.default_rng([self.seed, int.from_bytes(history.digest(), "little")]).random(out=row)
+            np.random.default_rng([self.seed_, int.from_bytes(history.digest(), "little")]).random(out=row)
         return scores
 
     def _users_at_once(self) -> int:

@@ -113,7 +113,7 @@ def linear(model: HistoryRecommender, what: str) -> Any:
 
 def more_facts(model: LinearAutoencoder) -> dict[str, str]:
     """Return what a linear model has beyond the paper, in words: norms, and features; nothing where it has none."""
-    norms = {"users β": model.user_norm, "items α": model.item_norm, "propensity γ": model.propensity}
+    norms = {"users β": model.user_norm_, "items α": model.item_norm, "propensity γ": model.propensity}
     return {
         "norms": ", ".join(f"{name} {value:g}" for name, value in norms.items() if value),
         "features": _features(model),

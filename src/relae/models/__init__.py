@@ -272,7 +272,7 @@ class DEQL(LinearAutoencoder):
         if xi is not None:
             return super().column_weights(xi)
         self._check_fitted()
-        return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout, self.kept)
+        return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout_, self.kept)
 
     def with_xi(self, xi: float) -> LinearAutoencoder:
         """Return the model of a ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""

@@ -96,8 +96,8 @@ class LinearAutoencoder(HistoryRecommender):
         ‖(G+Λ)Pv − v‖/‖v‖ of random probes: how exact the inverse is.
     plan_ : Plan
         The solver that was chosen, and what it was forecast to cost.
-    l2_ : float
-        The penalty used: `l2`, or the suggested one.
+    l2_, dropout_, user_norm_ : float
+        Those of the fit; l2 is given, or the suggested one.
     item_features_ : (items, features) CSR, or None
         What the items have in common beside their users, and counts `feature_weight_`.
     item_squares_ : (items,), or None
@@ -119,6 +119,8 @@ class LinearAutoencoder(HistoryRecommender):
     residual_: float
     plan_: Plan
     l2_: float
+    dropout_: float
+    user_norm_: float
     item_features_: Csr | None
     feature_weight_: float
     item_squares_: NDArray[np.float64] | None
@@ -179,7 +181,8 @@ class LinearAutoencoder(HistoryRecommender):
         if features is not None:
             inverse = with_new_items(inverse, rows.item_counts, features, feature_weight, l2, self.dropout)
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
-        self.penalty_, self.inverse_diagonal_, self.l2_ = penalty, inverse.diagonal(), float(l2)
+        self.penalty_, self.inverse_diagonal_ = penalty, inverse.diagonal()
+        self.l2_, self.dropout_, self.user_norm_ = float(l2), float(self.dropout), float(self.user_norm)
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
         self.item_squares_ = rows.squares
         if isinstance(given, Partitions):
@@ -461,6 +464,8 @@ class LinearAutoencoder(HistoryRecommender):
             parts["item_squares"] = self.item_squares_
         facts = {
             "l2": self.l2_,
+            "dropout": self.dropout_,
+            "user_norm": self.user_norm_,
             "residual": self.residual_,
             "solver": self.plan_.solver,
             "form": own if form == "fitted" else form,
@@ -489,6 +494,8 @@ class LinearAutoencoder(HistoryRecommender):
             raise ValueError("item_squares is not a number per item")
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
         self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
+        self.dropout_ = float(facts.get("dropout", self.dropout))
+        self.user_norm_ = float(facts.get("user_norm", self.user_norm))
 
     def _facts(self) -> dict[str, str]:
         chosen = self.plan_

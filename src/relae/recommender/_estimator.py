@@ -32,7 +32,7 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name. The next `fit` uses them; ξ, which needs no fit, counts at once."""
+        """Set parameters by name. The next `fit` uses them; dials, as ξ is, need no fit and count at once."""
         names = self._parameter_names()
         for name, value in parameters.items():
             if name not in names:

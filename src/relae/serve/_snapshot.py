@@ -180,7 +180,7 @@ class Snapshot:
             **told(self.own),
             "dials": [] if self.linear is None else list(Dials._fields),
             "xi_interval": None if self.linear is None else list(self.linear.xi_interval_),
-            "user_norm": None if self.linear is None else float(self.linear.user_norm),
+            "user_norm": None if self.linear is None else self.linear.user_norm_,
             "title": info["title"],
             "data": info["data"],
             "fitted": {name: value for name, value in info["fitted"].items() if name != "plan"},
