@@ -64,6 +64,20 @@ def test_it_says_how_it_was_done(table, columns, shell):
     assert "EASE       ndcg@5" in done.err  # news while it runs
 
 
+def test_a_small_catalog_has_a_cut_off_that_tells_models_apart(table, columns, shell):
+    """With all 48 items in every list, chance would find everything."""
+    answer = json.loads(shell.ok("compare", table, *columns, "--models", "random", "--json"))
+    assert answer["k"] == 9
+    found = {row["model"]: row["metrics"] for row in answer["models"]}
+    assert 0 < found["random"]["recall@9"] < found["popularity"]["recall@9"] < 1
+
+
+def test_a_cut_off_has_at_least_one_place(table, columns, shell):
+    """4 new items."""
+    answer = json.loads(shell.ok("compare", table, *columns, "--models", "random", "--split", "new-items", "--json"))
+    assert answer["k"] == 1
+
+
 def test_the_next_command_fits_the_best(table, columns, expected, shell, tmp_path):
     text = " ".join(shell.ok("compare", table, *columns, *GIVEN, "--models", MODELS).split())
     words = text.split("Next: relae fit DATA ")[1].split()

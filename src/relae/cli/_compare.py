@@ -26,7 +26,7 @@ from relae.evaluation import Evaluation, Split
 from relae.store import KINDS, kind
 
 _FILES = ("result.json", "table.md", "table.csv")
-_K = 100
+_K, _SHARE = 100, 5  # the cut-off if none is given: this, but at most one in so many items
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _chosen_split(request: Request, split: str, test: Split) -> str:
 
 
 def _contest(request: Request, divided: Divided, models: Sequence[str]) -> Contest:
-    k = min(_K, divided.n_items) if request.k is None else request.k
+    k = max(1, min(_K, divided.n_items // _SHARE)) if request.k is None else request.k
     purpose = {
         "data": divided.fingerprint,
         "test": replace(divided, valid=divided.test).fingerprint,

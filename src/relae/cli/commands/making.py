@@ -209,7 +209,10 @@ def compare(
     split: SplitOption = None,
     share: ShareOption = None,
     seed: SeedOption = None,
-    k: Annotated[int | None, typer.Option(help="The cut-off of all metrics; 100 if not given.")] = None,
+    k: Annotated[
+        int | None,
+        typer.Option(help="The cut-off of all metrics; 100 if not given, but at most a fifth of the items."),
+    ] = None,
     budget: Annotated[
         int,
         typer.Option(
