@@ -340,6 +340,35 @@ def test_rows_fall_and_the_best_is_pointed_out():
     assert f"**{values[0]:.4f}".replace("0.", ".") + "**" in table.to_markdown()
 
 
+def printed(thing, **options) -> list[str]:
+    console = Console(width=200, file=io.StringIO(), **options)
+    console.print(thing)
+    return console.file.getvalue().splitlines()
+
+
+def test_where_nothing_is_bold_the_best_has_a_star():
+    """Every figure of a column with marks is then the best, not to be told from it, or worse."""
+    table = standings()
+    title, header, *lines = printed(table)
+    assert title.startswith("5 models, ")
+    strong = table.grid().strong
+    for at, line in enumerate(lines[: len(table.rows)]):
+        stars = {column for column, cell in enumerate(line.split()) if cell.endswith("*")}
+        assert stars == {column for row, column in strong if row == at}
+    assert "* the best of its column" in lines
+    assert len(lines[0]) <= len(header)  # a star takes no room
+    terminal = "\n".join(printed(table, force_terminal=True, color_system="standard"))
+    assert "\x1b[1;33m" in terminal
+    assert "*" not in terminal
+    assert "*" not in table.to_markdown().replace("**", "")
+
+
+def test_one_is_not_many():
+    title, *_ = printed(Standings(standings().rows[:1], [], K, 10))
+    assert title.startswith("1 model, judged once")
+    assert "Holm's correction for 1 comparison\n" in Standings(standings().rows[:2], [], K, 10).to_markdown()
+
+
 def test_marks_are_those_of_paired_tests():
     """The p-values of ndcg, one pair of models at a time, then corrected."""
     table, name = standings(), f"ndcg@{K}"

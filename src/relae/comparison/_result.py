@@ -140,8 +140,9 @@ class Standings(Tabular):
             for row in range(len(rows))
             if name in self.p_values and self._leads(row, name)
         }
-        title = f"{len(rows)} models, judged once by the test users at k = {self.k}"
-        return Grid(title, ["model", *names.values(), "fit", "size"], rows, self._notes(), frozenset(strong))
+        title = f"{counted(len(rows), 'model')}, judged once by the test users at k = {self.k}"
+        header = ["model", *names.values(), "fit", "size"]
+        return Grid(title, header, rows, self._notes(), frozenset(strong), "the best of its column")
 
     def _leads(self, at: int, name: str) -> bool:
         """Whether a model has the best value, as far as it is shown."""
@@ -161,7 +162,7 @@ class Standings(Tabular):
         if self.p_values:
             notes.append(
                 "≈ cannot be told from the best of its column: paired permutation test over users, p ≥ "
-                f"{LEVEL:g} after Holm's correction for {len(self.rows) - 1} comparisons"
+                f"{LEVEL:g} after Holm's correction for {counted(len(self.rows) - 1, 'comparison')}"
             )
         notes.append(
             "head, tail, unbiased: ndcg of the 20% most popular items, of the others, and weighted by rarity; "
@@ -180,7 +181,7 @@ class Standings(Tabular):
             if row.chosen:
                 settings = ", ".join(f"{name} {short(row.parameters[name])}" for name in row.chosen)
                 ways.setdefault(row.choice, []).append(f"{KINDS[row.name]} {settings}")
-        by = f"chosen by {self.validation_users:,} validation users"
+        by = f"chosen by {counted(self.validation_users, 'validation user')}"
         return [f"{by} {way}: {'; '.join(models)}" for way, models in ways.items()]
 
     def absences(self) -> list[str]:
@@ -235,6 +236,11 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     corrected = np.empty(len(p_values))
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(p_values[order] * factors))
     return corrected
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _share(value: float) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relae.comparison._result import METRICS, LeftOut, Standing, Standings
+from relae.comparison._result import METRICS, LeftOut, Standing, Standings, counted
 from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import DAN, Dial
@@ -149,7 +149,7 @@ class Contest:
             time_budget=None if self.time_budget is None else self.time_budget * len(names),
             progress=meter.report,
         )
-        words = f"out of {_counted(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
+        words = f"out of {counted(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
         groups: dict[tuple[float, float, float], dict[str, Point]] = {}
         for name in names:
             point = found.best(KINDS[name])
@@ -206,7 +206,7 @@ class Contest:
             progress=meter.report,
         )
         seconds = sum(trial.seconds for trial in found.trials)
-        words = f"out of {_counted(len(found.trials), 'fit')}"
+        words = f"out of {counted(len(found.trials), 'fit')}"
         return _Chosen(found.best_model(), tuple(found.best), words, seconds, found.complete)
 
     def _choose_epochs(self, model: HistoryRecommender, meter: "_Meter") -> _Chosen:
@@ -303,10 +303,6 @@ def _standing(name: str, chosen: _Chosen, judged: _Judged, evaluation: Evaluatio
 def _copied(model: HistoryRecommender) -> HistoryRecommender:
     """Return a model with the same parameters that is not fitted."""
     return type(model)(**model.get_params())
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _is_trained(model: HistoryRecommender | type[HistoryRecommender]) -> bool:

@@ -1,7 +1,7 @@
 """A table of text that can be shown anywhere: terminal, Markdown, notebook."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Grid:
     """A title, a header, rows of text and notes below; the first column is text, the others are figures.
 
-    `strong` are the cells (row, column) to point out. Printed with rich, it fits itself to the terminal.
+    `strong` are the cells (row, column) to point out, and `meaning`, if it is given, says what they are: where nothing is
+    bold, as in a pipe, they get a star and a note with it. Printed with rich, it fits itself to the terminal.
     """
 
     title: str
@@ -22,6 +23,7 @@ class Grid:
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
     strong: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    meaning: str = ""
 
     def markdown(self) -> str:
         """Return the table in Markdown."""
@@ -54,12 +56,22 @@ class Grid:
         """Show the table in a terminal; columns that do not fit side by side go below each other."""
         from rich.text import Text
 
+        if self.strong and self.meaning and console.color_system is None:
+            yield self._starred()
+            return
         if self.title:
             yield Text(self.title, style="bold")
         for columns in self._fitting(options.max_width):
             yield self._table(columns, options.max_width)
         for note in self.notes:
             yield Text(note, style="dim")
+
+    def _starred(self) -> "Grid":
+        rows = [
+            [f"{text.rstrip()}*" if (r, c) in self.strong else text for c, text in enumerate(row)]
+            for r, row in enumerate(self.rows)
+        ]
+        return replace(self, rows=rows, notes=[f"* {self.meaning}", *self.notes], strong=frozenset())
 
     def _fitting(self, width: int) -> list[list[int]]:
         """Return the columns of figures in runs that fit beside the first column."""
