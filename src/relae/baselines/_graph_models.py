@@ -5,16 +5,16 @@ Their equations are in `relae.baselines.neural`, one module each.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
 from relae.baselines._known_users import KnownUsers
-from relae.baselines._trained import GraphTraining, Trained, check_positive, check_whole
+from relae.baselines._trained import GraphTraining, Trained, check_positive, check_share, check_whole
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_items
-from relae.linalg import Arrays
-from relae.recommender import Range
+from relae.linalg import Arrays, Dense
+from relae.recommender import Range, State
 
 if TYPE_CHECKING:
     from relae.baselines.neural import Network
@@ -161,14 +161,21 @@ class LTOCF(GraphModel):
     residual : bool
         Keep the state at the start of an interval in the state at its end.
     time_learning_rate : float
-        Of the times.
+        Of the times; 0 leaves them as they are at the start, evenly spaced.
     l2 : float
         The penalty on the vectors at time 0.
     **training
         See `Trained`.
+
+    Attributes
+    ----------
+    times_ : (intervals + 1,)
+        From 0 to the duration, with the learned ones between.
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    times_: Dense
 
     def __init__(
         self,
@@ -177,7 +184,7 @@ class LTOCF(GraphModel):
         duration: float = 4.0,
         method: str = "rk4",
         residual: bool = False,
-        time_learning_rate: float = 1e-6,
+        time_learning_rate: float = 3e-4,
         l2: float = 1e-4,
         *,
         learning_rate: float = 0.03,
@@ -193,6 +200,8 @@ class LTOCF(GraphModel):
         if self.method not in _SOLVERS:
             raise ValueError(f"method must be one of {', '.join(_SOLVERS)}, got {self.method!r}")
         check_positive("duration", self.duration)
+        if not isinstance(self.residual, (bool, np.bool_)):
+            raise ValueError(f"residual must be True or False, got {self.residual!r}")
         check_positive("time_learning_rate", self.time_learning_rate, zero=True)
 
     def _of(self, graph: "Graph") -> "Network":
@@ -209,6 +218,22 @@ class LTOCF(GraphModel):
             self.l2,
             self.seed,
         )
+
+    def _take(self, arrays: Arrays, data: Interactions) -> None:
+        super()._take(arrays, data)
+        self.times_ = arrays["times"]
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        return State({**state.facts, "times": self.times_.tolist()}, state.arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        self.times_ = np.array(facts.get("times", []), np.float32)
+
+    def _facts(self) -> dict[str, str]:
+        known = {"times": ", ".join(f"{time:.3g}" for time in self.times_)} if len(self.times_) else {}
+        return super()._facts() | known
 
 
 class HMLET(GraphModel):
@@ -227,13 +252,24 @@ class HMLET(GraphModel):
         earlier says so.
     dropout : float
         Within the gates.
+    edge_dropout : float
+        Of the edges, drawn anew for each batch.
+    gate_learning_rate : float
+        Of the gates.
     l2 : float
         The penalty on the vectors before they travel.
     **training
         See `Trained`.
+
+    Attributes
+    ----------
+    linear_shares_ : (gates, 2)
+        Of the users, and of the items, for which each gate has chosen the linear layer.
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    linear_shares_: Dense
 
     def __init__(
         self,
@@ -242,6 +278,8 @@ class HMLET(GraphModel):
         gates: str = "end",
         warm_up: int = 150,
         dropout: float = 0.2,
+        edge_dropout: float = 0.0,
+        gate_learning_rate: float = 1e-3,
         l2: float = 1e-4,
         *,
         learning_rate: float = 0.03,
@@ -249,7 +287,8 @@ class HMLET(GraphModel):
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.layers, self.gates = dim, layers, gates
-        self.warm_up, self.dropout, self.l2 = warm_up, dropout, l2
+        self.warm_up, self.dropout, self.edge_dropout = warm_up, dropout, edge_dropout
+        self.gate_learning_rate, self.l2 = gate_learning_rate, l2
 
     def _check(self) -> None:
         super()._check()
@@ -257,10 +296,38 @@ class HMLET(GraphModel):
         check_whole("warm_up", self.warm_up, 0)
         if self.gates not in ("end", "middle", "front", "all"):
             raise ValueError(f"gates must be 'end', 'middle', 'front' or 'all', got {self.gates!r}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+        check_positive("gate_learning_rate", self.gate_learning_rate, zero=True)
+        for name in ("dropout", "edge_dropout"):
+            check_share(name, getattr(self, name))
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.hmlet import HMLETNetwork
 
-        return HMLETNetwork(graph, self.dim, self.layers, self.gates, self.warm_up, self.dropout, self.l2, self.seed)
+        return HMLETNetwork(
+            graph,
+            self.dim,
+            self.layers,
+            self.gates,
+            self.warm_up,
+            self.dropout,
+            self.edge_dropout,
+            self.gate_learning_rate,
+            self.l2,
+            self.seed,
+        )
+
+    def _take(self, arrays: Arrays, data: Interactions) -> None:
+        super()._take(arrays, data)
+        self.linear_shares_ = arrays["linear_shares"]
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        return State({**state.facts, "linear_shares": self.linear_shares_.tolist()}, state.arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        self.linear_shares_ = np.array(facts.get("linear_shares", []), np.float32).reshape(-1, 2)
+
+    def _facts(self) -> dict[str, str]:
+        gates = "; ".join(f"{users:.0%} of users, {items:.0%} of items" for users, items in self.linear_shares_)
+        return super()._facts() | ({"linear": gates} if gates else {})

@@ -3,7 +3,8 @@
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
@@ -12,7 +13,7 @@ import numpy as np
 
 from relae.data import Interactions
 from relae.errors import DataError, PlanError, RelaeError
-from relae.evaluation import Split, evaluate
+from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
 from relae.recommender import HistoryRecommender, State
 from relae.solvers import Progress
@@ -126,14 +127,16 @@ class Trained(HistoryRecommender):
         for name in ("epochs", "every", *(("batch_size",) if self.batch_size is not None else ())):
             check_whole(name, getattr(self, name), 1)
         check_whole("patience", self.patience, 0)
-        check_whole("seed", self.seed, 0)
-        for name in ("average", "validation_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1, got {getattr(self, name)!r}")
+        check_whole("seed", self.seed, 0, 2**63)
+        check_share("average", self.average)
+        check_share("validation_share", self.validation_share)
         check_positive("learning_rate", self.learning_rate)
-        metric, _, k = self.objective.partition("@")
-        if not metric or not k.isdigit():
-            raise ValueError(f"objective must be a metric and a cut-off, such as 'ndcg@20', got {self.objective!r}")
+        metric, _, k = str(self.objective).partition("@")
+        if metric not in METRICS or not k.isdigit():
+            raise ValueError(
+                f"objective must be a metric and a cut-off, such as 'ndcg@20', got {self.objective!r}: the metrics are "
+                f"{', '.join(METRICS)}"
+            )
 
     # --- training ------------------------------------------------------------------------------------------------
 
@@ -167,7 +170,8 @@ class Trained(HistoryRecommender):
         if time_budget is not None and not time_budget >= 0:
             raise ValueError(f"time_budget must be a number of seconds of at least 0, got {time_budget!r}")
         interactions = self._interactions(data)
-        training = _torch_training()
+        with _torch():
+            training = import_module("relae.baselines.neural")
         split = validation
         if split is None and self.validation_share > 0:
             try:
@@ -177,8 +181,10 @@ class Trained(HistoryRecommender):
         seen = interactions if validation is not None or split is None else split.train
         place = None if checkpoint is None else Path(checkpoint)
         try:
+            with _torch():
+                network = self._network(seen)
             outcome = training.train(
-                self._network(seen),
+                network,
                 self,
                 judge=None if split is None else self._judge(seen, split),
                 checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
@@ -250,17 +256,27 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
         raise ValueError(f"{name} must be above 0, got {value!r}")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Raise unless a parameter is a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def check_whole(name: str, value: Any, least: int, below: float = np.inf) -> None:
+    """Raise unless a parameter is a whole number within its bounds."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < below:
+        most = f" and below {below:,}" if below < np.inf else ""
+        raise ValueError(f"{name} must be a whole number of at least {least}{most}, got {value!r}")
 
 
-def _torch_training() -> Any:
-    """Return the module that trains."""
+def check_share(name: str, value: Any) -> None:
+    """Raise unless a parameter is a number of at least 0 and below 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
+
+
+@contextmanager
+def _torch() -> Iterator[None]:
+    """Say what to install where an import fails."""
     try:
-        return import_module("relae.baselines.neural")
-    except ModuleNotFoundError as error:
-        if error.name not in ("torch", "torchdiffeq"):
-            raise
-        raise RelaeError(f"{error.name} is not installed: pip install 'relae[neural]'") from error
+        yield
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError):
+            if error.name not in ("torch", "torchdiffeq"):
+                raise
+            raise RelaeError(f"{error.name} is not installed: pip install 'relae[neural]'") from error
+        raise RelaeError(f"torch cannot be loaded ({error}): install it again, pip install 'relae[neural]'") from error

@@ -57,8 +57,8 @@ def ltocf(method="rk4", residual=False, intervals=3):
     return doubled(LTOCFNetwork(graph(), DIM, intervals, 2.5, method, residual, 1e-6, 0.01, seed=1))
 
 
-def hmlet(gates="end", layers=4):
-    return doubled(HMLETNetwork(graph(), DIM, layers, gates, 2, 0.2, 0.01, seed=1))
+def hmlet(gates="end", layers=4, edge_dropout=0.0):
+    return doubled(HMLETNetwork(graph(), DIM, layers, gates, 2, 0.2, edge_dropout, 1e-3, 0.01, seed=1))
 
 
 def grmf(normalized, smoothness=0.3):
@@ -81,6 +81,19 @@ def test_weights_of_interactions_do_not_count():
     before = weighted.data.copy()
     np.testing.assert_array_equal(Graph(weighted).matrix.toarray(), graph().matrix.toarray())
     np.testing.assert_array_equal(weighted.data, before)
+
+
+def test_a_thinned_graph_has_some_of_the_edges_both_ways():
+    whole, total = adjacency(), np.zeros_like(adjacency())
+    torch.manual_seed(0)
+    for _ in range(400):
+        thin = graph().thinned(0.6).matrix.toarray()
+        np.testing.assert_array_equal(thin, thin.T)
+        kept = thin != 0
+        np.testing.assert_allclose(thin[kept], whole[kept] / 0.6, rtol=1e-6)
+        assert not (kept & (whole == 0)).any()
+        total += thin
+    np.testing.assert_allclose(total / 400, whole, atol=0.15 * whole.max())
 
 
 # --- forward passes --------------------------------------------------------------------------------------------
@@ -158,6 +171,24 @@ def test_hmlet_with_its_gates_forced(gates, where, linear, training):
     np.testing.assert_allclose(network.forward().detach().numpy(), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("linear", [False, True])
+def test_hmlet_tells_what_its_gates_choose(linear):
+    network = hmlet("end")
+    force(network, linear=linear)
+    np.testing.assert_array_equal(network.found()["linear_shares"], np.full((2, 2), float(linear)))
+    torch.manual_seed(2)  # gates that choose one for some nodes and the other for others
+    with torch.no_grad():
+        network.nodes *= 50
+        for gate in network.gates.values():
+            gate.layers[-1].weight.normal_()
+            gate.layers[-1].bias.zero_()
+    network.eval()
+    _, choices = network._travel()
+    assert 0 < choices[0].mean() < 1
+    shares = [[chosen[:USERS].mean(), chosen[USERS:].mean()] for chosen in (part.numpy() for part in choices)]
+    np.testing.assert_allclose(network.found()["linear_shares"], shares)
+
+
 def test_hmlet_with_open_gates_is_lightgcn():
     network, plain = hmlet("all"), lightgcn(4)
     force(network, linear=True)
@@ -216,14 +247,38 @@ def test_the_loss_of_pairs():
 
 
 @pytest.mark.parametrize("normalized", [False, True])
-def test_grmf_adds_the_roughness_along_edges(normalized):
+def test_grmf_adds_the_laplacian_by_expectation(normalized):
+    network, pairs = grmf(normalized), grmf(normalized, smoothness=0.0)
+    able = [u for u in range(USERS) if 0 < (X[u] > 0).sum() < ITEMS]
+    often = np.lcm.reduce([(X[u] > 0).sum() for u in able])  # draws of each user: every item as often as any other
+    draws = [
+        (u, i, np.flatnonzero(X[u] == 0)[0])
+        for u in able
+        for i in np.flatnonzero(X[u])
+        for _ in range(often // (X[u] > 0).sum())
+    ]
+    assert len(draws) == often * len(able)
+    batch = Triples(*(torch.tensor(part) for part in np.array(draws).T))
+    x = np.where(np.isin(np.arange(USERS), able)[:, None], X > 0, 0)
+    a = np.block([[np.zeros((USERS, USERS)), x], [x.T, np.zeros((ITEMS, ITEMS))]])
+    degree = np.concatenate([(X > 0).sum(axis=1), (X > 0).sum(axis=0)])
+    e = vectors(network) / np.sqrt(np.maximum(degree, 1))[:, None] if normalized else vectors(network)
+    laplacian = np.diag(a.sum(axis=1)) - a
+    expected = 0.3 * np.trace(e.T @ laplacian @ e) / x.sum()
+    assert (network.loss(batch) - pairs.loss(batch)).item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_the_loss_of_grmf_draw_by_draw(normalized):
     network = grmf(normalized)
     e = vectors(network)
     degree = np.concatenate([(X > 0).sum(axis=1), (X > 0).sum(axis=0)])
+    able = [u for u in range(USERS) if 0 < degree[u] < ITEMS]
     rough = 0.0
     for u, i in zip(TRIPLES.users.tolist(), TRIPLES.liked.tolist(), strict=True):
         scale = np.sqrt(np.maximum(degree[[u, USERS + i]], 1)) if normalized else np.ones(2)
-        rough += np.sum((e[u] / scale[0] - e[USERS + i] / scale[1]) ** 2)
+        rarer = max(degree[u], 1) / degree[able].mean()
+        rough += rarer * np.sum((e[u] / scale[0] - e[USERS + i] / scale[1]) ** 2)
     expected = dense_pairs(e, e, 0.01) + 0.3 * rough / len(TRIPLES.users)
     assert network.loss(TRIPLES).item() == pytest.approx(expected, abs=1e-5)
 
@@ -275,6 +330,7 @@ CASES = {
     "ltocf rk4": (lambda: ltocf("rk4"), TRIPLES),
     "ltocf euler": (lambda: ltocf("euler", True), TRIPLES),
     "hmlet end": (lambda: hmlet("end"), TRIPLES),
+    "hmlet with edge dropout": (lambda: hmlet("end", edge_dropout=0.4), TRIPLES),
     "hmlet all": (lambda: hmlet("all"), TRIPLES),
     "multvae": (lambda: vae(dropout=0.3), torch.from_numpy(X[[0, 1, 4, 6]].astype(np.float64))),
 }

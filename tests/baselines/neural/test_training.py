@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from io import BytesIO
 from itertools import pairwise
 
 import numpy as np
@@ -111,12 +112,87 @@ def test_a_validation_judges_every_so_often():
     assert network.best_epoch_ == best.epoch
 
 
-def test_a_validation_of_ones_own_leaves_all_data_to_training():
-    data = Interactions(csr(X))
-    split = hold_out_items(data, 0.2, rng=np.random.default_rng(0))
+def test_a_validation_of_ones_own_judges():
+    split = hold_out_items(Interactions(csr(X)), 0.2, rng=np.random.default_rng(0))
     network = LightGCN(**{**QUICK, "epochs": 4}, every=4, objective="ndcg@3").fit(split.train, validation=split)
     own = evaluate(network, split, ["ndcg"], [3])["ndcg@3"]
     assert network.curve_[-1].value == pytest.approx(own)
+
+
+def test_a_validation_of_ones_own_leaves_all_data_to_training():
+    data = Interactions(csr(X))
+    split = hold_out_users(data, 0.2, rng=np.random.default_rng(0))
+    how = {"dim": 8, "epochs": 4, "every": 4, "batch_size": 20}
+    judged = MultVAE(**how).fit(data, validation=split)
+    np.testing.assert_array_equal(judged.score(csr(X)), MultVAE(**how, validation_share=0.0).fit(data).score(csr(X)))
+    assert not np.allclose(judged.score(csr(X)), MultVAE(**how).fit(split.train, validation=split).score(csr(X)))
+
+
+OPTIONS = {
+    "average": 0.5,
+    "batch_size": 40,
+    "learning_rate": 0.004,
+    "l2": 0.5,
+    "dim": 5,
+    "smoothness": 0.02,
+    "layers": 2,
+    "intervals": 2,
+    "duration": 3.0,
+    "method": "euler",
+    "residual": True,
+    "time_learning_rate": 0.01,
+    "gates": "all",
+    "warm_up": 3,
+    "dropout": 0.05,
+    "edge_dropout": 0.4,
+    "gate_learning_rate": 0.1,
+    "hidden": 3,
+    "anneal_cap": 0.1,
+    "anneal_steps": 7,
+    "weight_decay": 0.9,
+}
+NO_CHANGE = {"epochs", "every", "patience", "validation_share", "objective", "seed"}  # tested by themselves
+
+
+def test_every_option_changes_what_is_learned(model):
+    names = set(model.get_params()) - NO_CHANGE
+    assert names <= set(OPTIONS)
+    model.set_params(epochs=4)
+    plain = clone(model).fit(csr(X)).score(csr(X))
+    for name in sorted(names):
+        other = clone(model).set_params(**{name: OPTIONS[name]})
+        assert other.get_params()[name] != model.get_params()[name], name
+        assert not np.array_equal(other.fit(csr(X)).score(csr(X)), plain), name
+
+
+def test_times_are_learned_at_a_rate_of_their_own():
+    how = {**QUICK, "epochs": 4, "learning_rate": 0.03}
+    still, moving = (LTOCF(**how, time_learning_rate=rate).fit(csr(X)).times_ for rate in (0.0, 0.01))
+    np.testing.assert_allclose(still, [0, 1, 2, 3, 4])
+    assert (moving[[0, -1]] == [0, 4]).all()
+    assert (np.abs(moving[1:-1] - [1, 2, 3]) > 0.02).all()
+
+
+def test_gates_learn_at_a_rate_of_their_own():
+    def last_gate(rate):
+        seen = []
+        network = HMLET(**{**QUICK, "epochs": 4, "average": 0.0}, warm_up=1, gate_learning_rate=rate)
+        make = network._network
+        network._network = lambda data: seen.append(make(data)) or seen[0]
+        network.fit(csr(X))
+        return seen[0].gates["3"].layers[-1].weight.detach().numpy()
+
+    start, later = last_gate(0.0), last_gate(0.01)
+    steps = 3 * 8  # three epochs after the warm-up; Adam goes no further than its rate in a step, or hardly
+    assert 0.1 < np.abs(later - start).max() < 1.1 * steps * 0.01
+
+
+def test_training_leaves_the_generator_of_torch_alone(model):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    model.set_params(epochs=2).fit(csr(X))
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_a_warm_up_ends_nothing_and_is_not_the_best():
@@ -255,7 +331,7 @@ def test_a_checkpoint_is_of_one_validation(tmp_path):
 def test_a_checkpoint_with_more_epochs_is_refused(tmp_path):
     place = tmp_path / "training.npz"
     LightGCN(**{**QUICK, "epochs": 5}).fit(csr(X), checkpoint=place)
-    with pytest.raises(DataError, match="has 5 epochs, and 3 are asked for: remove it, or name another file"):
+    with pytest.raises(DataError, match="has 5 epochs, and 3 are asked for: remove it to start anew"):
         LightGCN(**{**QUICK, "epochs": 3}).fit(csr(X), checkpoint=place)
 
 
@@ -324,11 +400,59 @@ def test_checkpoints_of_others_and_damaged_ones_are_refused(tmp_path):
         LightGCN(**{**QUICK, "epochs": 2}, layers=2).fit(csr(X), checkpoint=place)
     with pytest.raises(DataError, match="other data or parameters"):
         LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X[:, ::-1]), checkpoint=place)
-    place.write_bytes(place.read_bytes()[:-100])
-    with pytest.raises(DataError, match=r"training\.npz is damaged.*remove it"):
-        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=place)
     with pytest.raises(DataError, match="cannot be written"):
-        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=tmp_path / "training.npz" / "below.npz")
+        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=place / "below.npz")
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=tmp_path)
+
+
+def _npy(array):
+    np.save(file := BytesIO(), array)
+    return file.getvalue()
+
+
+def damages(whole):
+    """Files that are no checkpoint, or not all of one."""
+
+    def without(start):
+        return lambda place: np.savez(place, **{name: a for name, a in whole.items() if not name.startswith(start)})
+
+    yield lambda place: place.write_bytes(place.read_bytes()[:-100])
+    yield lambda place: place.write_text("no such thing")
+    yield lambda place: place.write_bytes(_npy(np.zeros(3)))
+    for text in ("[1]", "3", "{}", "{"):
+        yield lambda place, text=text: np.savez(place, **{**whole, "record": np.array(text)})
+    for start in ("record", "network/", "average/"):
+        yield without(start)
+
+
+def test_damaged_checkpoints_are_refused(tmp_path):
+    place = tmp_path / "training.npz"
+    LightGCN(**{**QUICK, "epochs": 2}).fit(csr(X), checkpoint=place)
+    with np.load(place) as file:
+        whole = dict(file)
+    for damage in damages(whole):
+        np.savez(place, **whole)
+        damage(place)
+        with pytest.raises(DataError, match=r"training\.npz is damaged, or no checkpoint.*remove it") as told:
+            LightGCN(**{**QUICK, "epochs": 3}).fit(csr(X), checkpoint=place)
+        assert "pickle" not in str(told.value)
+
+
+def test_a_checkpoint_that_fails_at_the_end_costs_no_training(tmp_path, monkeypatch):
+    write, times = _training.Checkpoint.write, []
+
+    def full(self, *what):
+        times.append(1)
+        if len(times) > 1:
+            raise DataError("the checkpoint x cannot be written: No space left on device")
+        write(self, *what)
+
+    monkeypatch.setattr(_training.Checkpoint, "write", full)
+    how = {**QUICK, "epochs": 2}
+    with pytest.warns(UserWarning, match="No space left on device; the training is complete without it"):
+        found = LightGCN(**how).fit(csr(X), checkpoint=tmp_path / "training.npz")
+    np.testing.assert_array_equal(found.user_factors_, LightGCN(**how).fit(csr(X)).user_factors_)
 
 
 # --- users, parameters, folders ------------------------------------------------------------------------------------

@@ -49,18 +49,24 @@ class Checkpoint:
                 arrays = {name: found[name] for name in found.files}
             record = json.loads(str(arrays.pop(_RECORD)))
             purpose = record.pop("purpose")
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise DataError(f"the checkpoint {self.path} is damaged ({error}): remove it and start again") from error
+        except OSError as error:
+            raise DataError(f"the checkpoint {self.path} cannot be read: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            raise self.damaged() from error
         if purpose != self.purpose:
             raise DataError(
-                f"the checkpoint {self.path} belongs to a training with other data or parameters: remove it, or name "
-                "another file"
+                f"the checkpoint {self.path} belongs to a training with other data or parameters: remove it to start "
+                "anew"
             )
         groups: dict[str, dict[str, NDArray[Any]]] = {}
         for name, array in arrays.items():
             group, _, rest = name.partition("/")
             groups.setdefault(group, {})[rest] = array
         return record, groups
+
+    def damaged(self) -> DataError:
+        """What to say of a file that is none of ours, or not all of it."""
+        return DataError(f"{self.path} is damaged, or no checkpoint of a training: remove it to start anew")
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:

@@ -1,5 +1,7 @@
 """The graph of users and items, and what travels along its edges."""
 
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,24 @@ class Graph:
         self.degrees = np.diff(self.matrix.indptr)
         root = np.sqrt(np.maximum(self.degrees, 1)).astype(np.float32)
         self.matrix.data /= np.repeat(root, self.degrees) * root[self.matrix.indices]
+
+    def thinned(self, keep: float) -> "Graph":
+        """The graph with a share of its edges, each drawn by torch's generator; the others weigh the more for it."""
+        kept = (torch.rand(self.x.nnz) < keep).numpy() / np.float32(keep)
+        thin = copy(self)
+        thin.matrix = as_csr(
+            sp.csr_array(
+                (self.matrix.data * np.concatenate([kept, kept[self._back]]), self.matrix.indices, self.matrix.indptr),
+                self.matrix.shape,
+            ),
+            np.float32,
+        )
+        return thin
+
+    @cached_property
+    def _back(self) -> NDArray[np.int64]:
+        """For each edge from an item to a user, which interaction it is."""
+        return np.argsort(self.x.indices, kind="stable")
 
     def propagate(self, x: Tensor) -> Tensor:
         """Â x : (nodes, dim)."""

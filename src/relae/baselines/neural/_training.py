@@ -96,15 +96,18 @@ def train(
     if checkpoint is not None and outcome.epoch > how.epochs:
         raise DataError(
             f"the checkpoint {checkpoint.path} has {outcome.epoch:,} epochs, and {how.epochs:,} are asked for: remove "
-            "it, or name another file"
+            "it to start anew"
         )
+    if checkpoint is not None and not outcome.epoch:
+        _keep(checkpoint, outcome, network, optimizer, average)  # where it cannot be written, now is the time to know
     kept = monotonic()
     while not (stopped := _reason_to_stop(outcome, network.warm_up, how, time_budget)):
         done = _share_done(outcome, how.epochs, time_budget)
         outcome.epoch += 1
         then = _share_done(outcome, how.epochs, time_budget)
         started = perf_counter()
-        loss = _epoch(network, optimizer, average, outcome.epoch, how, _between(progress, done, then))
+        with torch.random.fork_rng(devices=[]):
+            loss = _epoch(network, optimizer, average, outcome.epoch, how, _between(progress, done, then))
         outcome.seconds = round(outcome.seconds + perf_counter() - started, 3)
         value = nan
         if judge is not None and (outcome.epoch % how.every == 0 or outcome.epoch == how.epochs):
@@ -126,7 +129,10 @@ def train(
         )
     outcome.stopped = stopped
     if checkpoint is not None:
-        _keep(checkpoint, outcome, network, optimizer, average)
+        try:
+            _keep(checkpoint, outcome, network, optimizer, average)
+        except DataError as error:  # what was asked for is there
+            warnings.warn(f"{error}; the training is complete without it", stacklevel=3)
     return outcome
 
 
@@ -205,11 +211,15 @@ def _begun(
     if before is None:
         return Outcome()
     record, groups = before
-    network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in groups["network"].items()})
-    restore_optimizer(optimizer, groups.get("optimizer", {}))
-    average.restore(groups["average"])
-    curve = [Mark(*mark) for mark in record.pop("curve")]
-    return Outcome(**record, curve=curve, arrays=groups.get("best", {}))
+    try:
+        network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in groups["network"].items()})
+        restore_optimizer(optimizer, groups.get("optimizer", {}))
+        average.restore(groups.get("average", {}))
+        curve = [Mark(*mark) for mark in record.pop("curve")]
+        return Outcome(**record, curve=curve, arrays=groups.get("best", {}))
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: load_state_dict misses something
+        assert checkpoint is not None
+        raise checkpoint.damaged() from error
 
 
 def _keep(

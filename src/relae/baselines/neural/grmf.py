@@ -2,11 +2,12 @@
 
 Vectors of a user and of an item of that user shall be alike:
 
-    GRMF        loss + λ_g · mean of ‖e_u − e_i‖²
-    GRMF-Norm   loss + λ_g · mean of ‖e_u/√d_u − e_i/√d_i‖²
+    GRMF        loss + λ_g · mean of ‖e_u − e_i‖²                = loss + λ_g/E · eᵀ(D − A)e
+    GRMF-Norm   loss + λ_g · mean of ‖e_u/√d_u − e_i/√d_i‖²      = loss + λ_g/E · eᵀ(I − Â)e
 
-over the drawn users and items of theirs, with d the number of neighbours: eᵀ(D − A)e and eᵀ(I − Â)e, but for a factor,
-when users are drawn by their activity. The vectors are learned as they are; nothing travels through the graph.
+over the E edges of the graph, with d the number of neighbours. A batch draws users evenly, so that the edges of a user
+are drawn the more rarely, the more the user has; each draw counts as many times more. (Users who have every item are
+never drawn, and have no part in the mean.) The vectors are learned as they are; nothing travels through the graph.
 """
 
 import torch
@@ -24,6 +25,8 @@ class GRMFNetwork(PairNetwork):
         super().__init__(graph, dim, l2, seed)
         self.smoothness = smoothness
         degrees = torch.from_numpy(graph.degrees).clamp(min=1)
+        activity = degrees[: graph.n_users].float()
+        self.times_rarer = activity / activity[self.sampler.able].mean()
         self.scale = (1.0 / degrees.float().sqrt() if normalized else torch.ones(len(degrees)))[:, None]
 
     def forward(self) -> Tensor:
@@ -31,7 +34,8 @@ class GRMFNetwork(PairNetwork):
         return self.nodes
 
     def loss(self, batch: Triples) -> Tensor:
-        """The loss of pairs, and how rough the vectors are along the edges."""
+        """The loss of pairs, and how rough the vectors are along the edges: its mean over all edges, by expectation."""
         users, items = (self.nodes * self.scale).split([self.graph.n_users, self.graph.n_items])
         steps = functional.embedding(batch.users, users) - functional.embedding(batch.liked, items)
-        return super().loss(batch) + self.smoothness * (steps**2).sum(dim=1).mean()
+        rough = self.times_rarer[batch.users] * (steps**2).sum(dim=1)
+        return super().loss(batch) + self.smoothness * rough.mean()

@@ -11,18 +11,22 @@ and a Gumbel softmax of temperature τ turns them into weights (g, 1 − g), whi
     E = (E⁰ + E¹ + … + E^L) / (L + 1)
 
 The gates are in the last half of the layers (`end`), in the `middle`, in the first half (`front`) or in `all`. They are
-learned only after `warm_up` epochs; from then on τ falls by e^(−0.005) per epoch, from 0.7 to 0.01 at the least.
+learned only after `warm_up` epochs, at a rate of their own; from then on τ falls by e^(−0.005) per epoch, from 0.7 to
+0.01 at the least. In training, a share of the edges may be left out of Â (`edge_dropout`), drawn for each batch.
 """
 
 from collections.abc import Sequence
 from math import exp
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from relae.baselines.neural._graph import Graph
 from relae.baselines.neural._pairs import PairNetwork
+from relae.baselines.neural._training import Found
 
 _HOT, _COLD, _COOLING = 0.7, 0.01, 0.005
 
@@ -62,14 +66,24 @@ class HMLETNetwork(PairNetwork):
         gates: str,
         warm_up: int,
         dropout: float,
+        edge_dropout: float,
+        gate_learning_rate: float,
         l2: float,
         seed: int,
     ) -> None:
         super().__init__(graph, dim, l2, seed)
         self.depth, self.warm_up, self.temperature = layers, warm_up, _HOT
+        self.edge_dropout, self.gate_learning_rate = edge_dropout, gate_learning_rate
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.gates = nn.ModuleDict({str(at): Gate(dim, dim, dropout) for at in gated_layers(layers, gates)})
+
+    def groups(self, learning_rate: float) -> list[dict[str, Any]]:
+        """Vectors and gates."""
+        return [
+            {"params": [self.nodes], "lr": learning_rate},
+            {"params": list(self.gates.parameters()), "lr": self.gate_learning_rate},
+        ]
 
     def start(self, epoch: int) -> None:
         """Let the gates learn after the warm-up, and cool."""
@@ -80,15 +94,34 @@ class HMLETNetwork(PairNetwork):
 
     def forward(self) -> Tensor:
         """E : (nodes, dim)."""
+        total, _ = self._travel()
+        return total
+
+    @torch.no_grad()
+    def found(self) -> Found:
+        """The vectors that score, and the shares of users and items for which each gate is linear."""
+        found = super().found()
+        _, choices = self._travel()
+        shares = [
+            [float(part.mean()) for part in chosen.split([self.graph.n_users, self.graph.n_items])]
+            for chosen in choices
+        ]
+        return {**found, "linear_shares": np.array(shares, np.float32)}
+
+    def _travel(self) -> tuple[Tensor, list[Tensor]]:
+        """E, and how linear each gate has made each node."""
+        graph = self.graph.thinned(1 - self.edge_dropout) if self.training and self.edge_dropout else self.graph
         layer = total = gated = self.nodes
+        choices = []
         for at in range(self.depth):
-            linear = self.graph.propagate(layer)
+            linear = graph.propagate(layer)
             if str(at) in self.gates:
                 # where the last layer had a gate, both candidates travel from the same vectors
-                bent = functional.elu(linear if gated is layer else self.graph.propagate(gated))
+                bent = functional.elu(linear if gated is layer else graph.propagate(gated))
                 share = self.gates[str(at)](linear, bent, self.temperature)
                 layer = gated = share[:, :1] * linear + share[:, 1:] * bent
+                choices.append(share[:, 0])
             else:
                 layer = linear
             total = total + layer
-        return total / (self.depth + 1)
+        return total / (self.depth + 1), choices

@@ -22,6 +22,7 @@ from torchdiffeq import odeint
 
 from relae.baselines.neural._graph import Graph
 from relae.baselines.neural._pairs import PairNetwork
+from relae.baselines.neural._training import Found
 
 
 class LTOCFNetwork(PairNetwork):
@@ -54,13 +55,21 @@ class LTOCFNetwork(PairNetwork):
 
     def forward(self) -> Tensor:
         """E : (nodes, dim)."""
-        times = torch.cat([self.ends[:1], self.times, self.ends[1:]])
+        times = self.all_times()
         state = total = self.nodes
         for start, end in pairwise(times):
             _, moved = odeint(self._speed, state, torch.stack([start, end]), method=self.method)
             state = moved if self.residual else moved - state
             total = total + state
         return total / len(times)
+
+    def all_times(self) -> Tensor:
+        """From 0 to T : (intervals + 1,)."""
+        return torch.cat([self.ends[:1], self.times, self.ends[1:]])
+
+    def found(self) -> Found:
+        """The vectors that score, and the times."""
+        return {**super().found(), "times": self.all_times().detach().numpy()}
 
     def _speed(self, time: Tensor, state: Tensor) -> Tensor:
         return self.graph.propagate(state)
