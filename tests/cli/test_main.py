@@ -71,6 +71,18 @@ def test_an_error_in_words(error, words):
     assert "\n" not in in_words(error)
 
 
+@pytest.mark.filterwarnings("always:HMLET was trained for 1 epoch")
+def test_advice_of_a_model_is_in_options(table, columns, shell, tmp_path):
+    """One user cannot be divided, and one epoch is no more than a warm-up."""
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    one = tmp_path / "one.csv"
+    one.write_text("user,item\nu,1\nu,2\n")
+    said = shell("fit", one, "--model", "multvae", "--out", tmp_path / "m").line()
+    assert said.endswith("; --set validation_share=0 trains without a validation")
+    done = shell("fit", table, *columns, "--model", "hmlet", "--epochs", 1, "--out", tmp_path / "m")
+    assert done.err.endswith(": train longer, or give a lower --set warm_up=…\n")
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [

@@ -161,7 +161,7 @@ def _pair(model: HistoryRecommender, text: str) -> tuple[str, Any]:
     try:
         return name, _value_like(defaults[name], value.strip())
     except ValueError as error:
-        shown = ", ".join(f"{name}={default}" for name, default in defaults.items())
+        shown = ", ".join(f"{name} {default}" for name, default in defaults.items())
         raise DataError(f"--set {text}: {error}; the parameters of {called} and their defaults are {shown}") from None
 
 

@@ -25,6 +25,8 @@ _PYTHON = {  # what a Python error advises, and how the command line says it
         "give --features FILE"
     ),
     r"columns=\[[^\]]*\]": "--feature-columns",
+    r"\bvalidation_share=0(?= trains)": "--set validation_share=0",
+    r"\bset warm_up lower": "give a lower --set warm_up=…",
 }
 
 

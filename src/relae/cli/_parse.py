@@ -1,4 +1,4 @@
-"""Values that are separated by commas."""
+"""Values of options: lists that are separated by commas, and times."""
 
 
 def names(text: str | None) -> list[str] | None:
@@ -25,3 +25,10 @@ def whole_numbers(text: str | None, option: str) -> list[int] | None:
     if not found:
         raise ValueError(f"{option} takes whole numbers separated by commas, got {text!r}")
     return found
+
+
+def seconds(minutes: float | None) -> float | None:
+    """Return the seconds of --time-budget; None if it is not given."""
+    if minutes is not None and not minutes > 0:
+        raise ValueError(f"--time-budget must be a number of minutes above 0, got {minutes:g}")
+    return None if minutes is None else 60 * minutes

@@ -32,8 +32,6 @@ def reproduce(
     """Run what is missing, show and save every model as soon as it is done; True if all cells are near enough."""
     if not tolerance >= 0:
         raise DataError(f"the tolerance must be a number of at least 0, got {tolerance}")
-    if time_budget is not None and not time_budget > 0:
-        raise DataError(f"the time budget must be a number of minutes above 0, got {time_budget / 60:g}")
     console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {dataset}"):
         job = experiment(table, dataset, models)

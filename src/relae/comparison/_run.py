@@ -97,7 +97,7 @@ class Contest:
         if self.budget < 1:
             raise DataError(f"the budget must be a whole number of fits, at least 1, got {self.budget!r}")
         if self.time_budget is not None and not self.time_budget > 0:
-            raise DataError(f"the time budget must be above 0, got {self.time_budget!r}")
+            raise DataError(f"the time budget must be a number of seconds above 0, got {self.time_budget!r}")
 
     @property
     def objective(self) -> str:

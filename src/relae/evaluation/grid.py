@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class Grid:
     """A title, a header, rows of text and notes below; the first column is text, the others are figures.
 
-    `strong` are the cells (row, column) to point out, and `meaning`, if it is given, says what they are: where nothing is
-    bold, as in a pipe, they get a star and a note with it. Printed with rich, it fits itself to the terminal.
+    `strong` are the cells (row, column) to point out, and `meaning`, if it is given, says what they are: where nothing
+    is bold, as in a pipe, they get a star and a note with it. Printed with rich, it fits itself to the terminal.
     """
 
     title: str

@@ -20,7 +20,7 @@ from relae.cli._options import (
     takes_columns,
     takes_model,
 )
-from relae.cli._parse import names, numbers, whole_numbers
+from relae.cli._parse import names, numbers, seconds, whole_numbers
 
 TITLE = "From data to a model"
 
@@ -87,7 +87,7 @@ def tune(
     division = Division(split, share, seed).or_else()
     table = Columns().but(columns)
     request = _tune.Request(data, table, *division, search, budget, objective, keep, loss, solver, parameters)
-    _tune.run(request, out, None if time_budget is None else 60 * time_budget, test)
+    _tune.run(request, out, seconds(time_budget), test)
 
 
 @takes_columns
@@ -141,7 +141,7 @@ def fit(
         histories=histories,
         solver=solver,
         dtype=dtype,
-        time_budget=None if time_budget is None else 60 * time_budget,
+        time_budget=seconds(time_budget),
         scheduler=scheduler,
         as_json=as_json,
     )
@@ -237,8 +237,8 @@ def compare(
 
     asked = None if models.strip().lower() == "all" else names(models)
     division = Division(split, share, seed).or_else()
-    seconds = None if time_budget is None else 60 * time_budget
-    request = _compare.Request(data, Columns().but(columns), asked, *division, k, budget, seconds, out)
+    limit = seconds(time_budget)
+    request = _compare.Request(data, Columns().but(columns), asked, *division, k, budget, limit, out)
     if not _compare.compare(request, as_json):
         raise typer.Exit(1)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from relae.cli._options import DataArgument, Given, SeedOption, ShareOption, SplitOption, takes_columns
-from relae.cli._parse import names, numbers
+from relae.cli._parse import names, numbers, seconds
 
 TITLE = "A first look, and the paper"
 
@@ -41,8 +41,7 @@ def reproduce(
     """
     from relae.cli import _reproduce
 
-    seconds = None if time_budget is None else 60 * time_budget
-    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh, seconds):
+    if not _reproduce.reproduce(table, dataset, names(models), tolerance, out, fresh, seconds(time_budget)):
         raise typer.Exit(1)
 
 
