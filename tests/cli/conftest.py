@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relae import RDLAE, Interactions
-from relae.baselines import Popularity
+from relae.baselines import LightGCN, Mark, Popularity
 from relae.cli import _tune
 from relae.cli._data import Columns
 
@@ -79,6 +79,18 @@ def popular(data: Interactions, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A model without ξ, weights or explanations."""
     path = tmp_path_factory.mktemp("popular") / "model"
     Popularity().fit(data).save(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def known(data: Interactions, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of known users whose vectors were drawn, and not learned; without the ids of its users."""
+    path = tmp_path_factory.mktemp("known") / "model"
+    rng, sizes = np.random.default_rng(0), {"users": data.n_users, "items": data.n_items}
+    model = LightGCN(dim=3)
+    model._take({name: rng.random((size, 3), np.float32) for name, size in sizes.items()}, data)
+    model.curve_, model.epochs_, model.best_epoch_, model.stopped_ = [Mark(45, 7.0, 0.6, 0.2)], 45, 30, "patience"
+    model.save(path)
     return path
 
 

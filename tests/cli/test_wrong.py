@@ -11,7 +11,7 @@ from .suite import run
 
 
 @pytest.fixture(scope="session")
-def places(saved, dual, popular, tuned, table, columns, tmp_path_factory):
+def places(saved, dual, popular, known, tuned, table, columns, tmp_path_factory):
     """What the names in the table below stand for."""
     folder = tmp_path_factory.mktemp("wrong")
     corrupt = shutil.copytree(saved, folder / "corrupt")
@@ -37,6 +37,7 @@ def places(saved, dual, popular, tuned, table, columns, tmp_path_factory):
         "MODEL": saved,
         "DUAL": dual,
         "POPULAR": popular,
+        "KNOWN": known,
         "RUN": tuned,
         "DATA": table,
         "COLUMNS": columns,
@@ -162,6 +163,7 @@ WRONG = [
     ("evaluate MODEL --on nowhere.csv", "neither a file nor a folder nor a benchmark"),
     ("evaluate nowhere --on DATA COLUMNS", "there is no model folder nowhere"),
     ("evaluate --on DATA COLUMNS", "there is no MODEL"),
+    ("evaluate KNOWN --on gowalla", "with `relae evaluate gowalla --model lightgcn --split weak`"),
     ("compare", "missing argument 'DATA'"),
     ("compare nowhere.csv --out HERE/c", "neither a file nor a folder nor a benchmark"),
     ("compare DATA COLUMNS --models rdlae,lightgnc --out HERE/c", "no model 'lightgnc' (did you mean lightgcn?)"),

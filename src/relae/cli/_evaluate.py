@@ -130,6 +130,12 @@ def of_model(
         if value is not None:
             raise DataError(f"--{name} is for a model that is yet to be fitted: leave it out, or leave --on out")
     saved, model = opened(Path(path))
+    if not model.folds_in:
+        name = type(model).__name__
+        raise DataError(
+            f"{name} finds its users by their whole histories, of which --on hides a share: judge one that is fitted "
+            f"to the rest, with `relae evaluate {source} --model {name.lower()} --split weak`"
+        )
     wanted.check(model)
     console = errors()
     with console.status(f"reading {source}"):
