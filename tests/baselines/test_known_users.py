@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relae import Interactions
+from relae import Interactions, store
 from relae.baselines import LightGCN, Mark
 
 from ..oracles import csr, example
@@ -28,3 +28,14 @@ def test_a_user_of_the_fit_who_has_nothing_is_scored_zero():
     somebody, nobody = model.score(csr(X[[0, NOBODY]]))
     np.testing.assert_allclose(somebody, model.item_factors_ @ model.user_factors_[0], rtol=1e-6)
     assert (nobody == 0).all()
+
+
+def test_a_folder_has_the_histories_of_the_fit_once(tmp_path):
+    model, path = known(), tmp_path / "model"
+    for histories in (DATA, DATA.select_users(np.array([7, 2]))):
+        model.save(path, histories=histories)
+        saved = store.open_model(path, verify=True)
+        assert ("histories_values" in saved.info["arrays"]) == (histories is not DATA)
+        assert saved.histories.users == histories.users
+        assert (saved.histories.matrix != histories.matrix).nnz == 0
+        assert saved.model.holds_histories

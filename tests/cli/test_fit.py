@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -35,7 +36,7 @@ def test_it_fits_saves_and_says_what_next(table, columns, data, tmp_path):
     assert saved.info["title"] == "visits.csv"
     assert list(saved.model.titles_) == list(data.titles)
     flat = " ".join(text.split())
-    for part in ("l2 10, dropout 0.2, ξ 0.3", "160 users × 48 items", "kept by id", f"relae serve '{out}'"):
+    for part in ("l2 10, dropout 0.2, ξ 0.3", "160 users × 48 items", "by their ids", f"relae serve '{out}'"):
         assert part in flat, part
     assert "tune" not in text
     assert files(out.parent) == ["model"]
@@ -55,6 +56,8 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     assert same_lists(tmp_path / "m", kind(name)(**given).fit(data), data)
     assert ("tune" in text) == issubclass(kind(name), LinearAutoencoder)  # a rule was used
     assert files(tmp_path) == ["m"]  # nothing of a training is left
+    *_, following = text.splitlines()
+    assert shell.ok(*shlex.split(following)[1:])
 
 
 @pytest.mark.parametrize(
@@ -122,6 +125,39 @@ def test_histories_can_be_left_out(table, columns, tmp_path, shell):
     assert answer["data"]["histories"] is False
     assert answer["size"] == store.open_model(tmp_path / "m").size
     assert store.open_model(tmp_path / "m").histories is None
+
+
+@pytest.mark.parametrize(
+    ("given", "held"),
+    [(["gfcf", "--rank", 5], True), (["ease", "--solver", "dual", "--form", "dual"], True), (["ease"], False)],
+    ids=str,
+)
+def test_what_is_held_of_users_all_the_same_is_said(given, held, table, columns, tmp_path, shell):
+    text = shell.ok("fit", table, *columns, "--no-histories", "--model", *given, "--out", tmp_path / "m")
+    assert ("what each of them has is part of the model" in " ".join(text.split())) == held
+    assert ("not kept" in text) != held
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if not kind(name).folds_in])
+def test_histories_cannot_be_left_out_of_a_model_that_finds_users_by_them(name, tmp_path, shell):
+    said = shell("fit", "nowhere.csv", "--model", name, "--no-histories", "--out", tmp_path / "m").line()
+    assert said.startswith(f"{kind(name).__name__} finds its users by their histories, which are part of it: leave")
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["grmf"], "validated by 10% of every user's items, which it was not trained on"),
+        (["multvae", "--set", "validation_share=0.25"], "validated by 25% of the users, which it was not trained on"),
+        (["grmf", "--set", "validation_share=0"], None),
+    ],
+    ids=str,
+)
+def test_what_a_training_was_validated_by_is_said(given, said, table, columns, tmp_path, shell):
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    text = shell.ok("fit", table, *columns, "--model", *given, "--epochs", 1, "--dim", 4, "--out", tmp_path / "m")
+    assert said in " ".join(text.split()) if said else "validated" not in text
 
 
 def test_columns_count(table, tmp_path, shell):

@@ -169,6 +169,20 @@ def test_inspect_of_other_models(popular, dual, shell):
     assert "ξ" not in text
 
 
+def test_inspect_tells_of_a_training(known, shell):
+    text = " ".join(shell.ok("inspect", known).split())
+    assert "trained 45 epochs, 7 s, stopped by patience" in text
+    assert "kept epoch 30" in text
+
+
+def test_inspect_says_what_a_folder_without_ids_tells_of_its_users(known, dual, popular, shell):
+    for path, holds in ((known, True), (dual, True), (popular, False)):
+        text = " ".join(shell.ok("inspect", path).split())
+        assert ("what each of them has is part of the model" in text) == holds
+        assert ("not kept: a history is all it takes" in text) == (not holds)
+        assert json.loads(shell.ok("inspect", path, "--json"))["holds_histories"] is holds
+
+
 def test_verify_finds_a_flipped_bit(saved, model, data, shell, tmp_path):
     path = tmp_path / "model"
     model.save(path, histories=data)

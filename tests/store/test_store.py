@@ -43,6 +43,20 @@ def test_every_model_comes_back_as_it_was(name, ids, tmp_path):
     assert same(model, relae.load(tmp_path / "model", verify=True))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_knows_whether_its_folder_tells_what_each_user_has(name, tmp_path):
+    model = fitted(name)
+    model.save(tmp_path / "model")
+    arrays = {path.stem: np.load(path) for path in (tmp_path / "model").glob("arrays-*/*.npy")}
+    starts = [array for name, array in arrays.items() if name.endswith("_starts")]
+    columns = [array for name, array in arrays.items() if name.endswith("_columns")]
+    x = data().matrix
+    told = any(np.array_equal(x.indptr, each) for each in starts) and any(
+        np.array_equal(x.indices, each) for each in columns
+    )
+    assert relae.load(tmp_path / "model").holds_histories == told
+
+
 DIALS = ("xi", "item_norm", "propensity", "kept")  # which need no fit
 WORDS = {"solver": "local", "dtype": "float16", "nearest_by": "count"}
 

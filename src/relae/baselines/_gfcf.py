@@ -89,6 +89,11 @@ class GFCF(HistoryRecommender):
         self._remember(interactions)
         return self
 
+    @property
+    def holds_histories(self) -> bool:
+        """It does: R̃ has an element wherever X has one."""
+        return True
+
     def _state(self, form: str) -> State:
         state = super()._state(form)
         arrays: dict[str, Any] = {**csr_parts("filter", self.filter_), "item_scale": self._item_scale_}

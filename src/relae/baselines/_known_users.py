@@ -30,6 +30,11 @@ class KnownUsers(HistoryRecommender):
     user_factors_: Dense
     item_factors_: Dense
 
+    @property
+    def holds_histories(self) -> bool:
+        """It does: a user is found by what the user has."""
+        return True
+
     def _know(self, users: Dense, items: Dense, interactions: Interactions) -> None:
         """Take up the vectors of a fit."""
         self._remember(interactions)

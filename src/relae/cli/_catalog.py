@@ -111,6 +111,20 @@ def linear(model: HistoryRecommender, what: str) -> Any:
     return model
 
 
+def known_users(saved: Saved) -> str:
+    """Say what a folder tells of the users of the fit."""
+    if saved.info["data"]["histories"]:
+        return "by their ids, with their histories"
+    if saved.model.holds_histories:
+        return "without their ids, but what each of them has is part of the model, for anyone to read"
+    return "not kept: a history is all it takes"
+
+
+def own_facts(model: HistoryRecommender) -> dict[str, str]:
+    """Return what a model says of its fit, but for the data, which a folder tells more of."""
+    return {name: text for name, text in model._facts().items() if name != "fitted to"}
+
+
 def more_facts(model: LinearAutoencoder) -> dict[str, str]:
     """Return what a linear model has beyond the paper, in words: norms, and features; nothing where it has none."""
     norms = {"users β": model.user_norm_, "items α": model.item_norm, "propensity γ": model.propensity}

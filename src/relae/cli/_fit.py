@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import store
-from relae.cli._catalog import more_facts
+from relae.baselines import Trained
+from relae.cli._catalog import known_users, more_facts, own_facts
 from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._cluster import connected, partitions
 from relae.cli._console import errors, facts, output, print_json
@@ -48,6 +49,11 @@ def fit(
     tuned = None if run is None else read_run(run)
     source, chosen = source_of(source, columns, tuned)
     model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
+    if not histories and not model.folds_in:
+        raise DataError(
+            f"{type(model).__name__} finds its users by their histories, which are part of it: leave --no-histories "
+            "out, or take a model that folds in new users, such as RDLAE"
+        )
     store.check_place(out)
     checkpoint = _checkpoint(model, out, time_budget)
     console = errors()
@@ -147,21 +153,31 @@ def _show(
         rows[kind] = _precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
     else:
-        rows |= {name: text for name, text in model._facts().items() if name != "fitted to"}
+        rows |= own_facts(model)
+    if isinstance(model, Trained) and model.validation_share > 0:
+        whose = "of the users" if model.folds_in else "of every user's items"
+        rows["validated by"] = f"{model.validation_share:.0%} {whose}, which it was not trained on"
     rows |= {
         "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",
-        "users": "kept by id, with their histories" if data["histories"] else "not kept",
+        "users": known_users(saved),
         "saved in": f"{saved.path}, {gigabytes(saved.size)}",
         "time": f"{seconds['fit']:.1f} s to read and fit, {seconds['save']:.1f} s to save",
     }
     console.print(facts(rows))
     if isinstance(model, LinearAutoencoder) and model.l2 is None:
         console.print("\n[yellow]Nothing was tuned:[/yellow] `relae tune DATA --out RUN` does better than a rule.")
-    popular = np.argsort(-model.item_counts_, kind="stable")[:2]
-    examples = ",".join(str(item) for item in model.items_.values[popular])
     place = shlex.quote(str(saved.path))
     console.print(
         f"\n[dim]Next:[/dim] relae serve {escape(place)}\n"
-        f"      relae recommend {escape(place)} --history {escape(shlex.quote(examples))}",
+        f"      relae recommend {escape(place)} {escape(_whose(saved))}",
         soft_wrap=True,
     )
+
+
+def _whose(saved: store.Saved) -> str:
+    """Return the option of `relae recommend` that says for whom: two popular items, or a user whom the model knows."""
+    model = saved.model
+    if not model.folds_in and saved.histories is not None:
+        return f"--for {shlex.quote(str(saved.histories.users.values[0]))}"
+    popular = np.argsort(-model.item_counts_, kind="stable")[:2]
+    return f"--history {shlex.quote(','.join(str(item) for item in model.items_.values[popular]))}"

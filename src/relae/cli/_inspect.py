@@ -7,7 +7,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from relae.cli._catalog import Catalog, more_facts, opened, readable
+from relae.cli._catalog import Catalog, known_users, more_facts, opened, own_facts, readable
 from relae.cli._console import errors, facts, output, print_json, show_table, table
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
@@ -32,7 +32,8 @@ def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
     order = np.lexsort((np.arange(len(catalog.items)), -catalog.counts))
     popular = [catalog.record(int(column)) for column in order[:_POPULAR]]
     if as_json:
-        print_json({**saved.info, "size": saved.size, "verified": verify, "popular": popular})
+        held = {"holds_histories": model.holds_histories}
+        print_json({**saved.info, **held, "size": saved.size, "verified": verify, "popular": popular})
         return
     _show(output(), saved, model, popular, verify)
 
@@ -48,7 +49,7 @@ def _show(
         f"{data['interactions']:,} interactions",
         "density": f"{data['density']:.3%}, Gini of popularity {data['gini']:.2f}",
         "titles": "yes" if data["titles"] else "no",
-        "users": "by their ids, with their histories" if data["histories"] else "not kept: a history is all it takes",
+        "users": known_users(saved),
     }
     if isinstance(model, LinearAutoencoder):
         low, high = model.xi_interval_
@@ -59,6 +60,8 @@ def _show(
             **{name: text for name, text in more_facts(model).items() if text},
         }
         rows["form"] = f"{fitted['form']}: {_FORMS[fitted['form']]}"
+    else:
+        rows |= own_facts(model)
     rows |= {
         "created": info["created"],
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),

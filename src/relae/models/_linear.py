@@ -333,6 +333,11 @@ class LinearAutoencoder(HistoryRecommender):
         scores[rows, batch.indices] += values.astype(scores.dtype)
         return scores
 
+    @property
+    def holds_histories(self) -> bool:
+        """It does in the dual form, whose K⁻¹ goes with X."""
+        return isinstance(without_new_items(self.inverse_), DualInverse)
+
     def _users_at_once(self) -> int:
         return int(self.inverse_.batch_bytes / self.inverse_.bytes_per_user)
 

@@ -88,6 +88,11 @@ class HistoryRecommender(Estimator, ABC):
         """How many histories to score at a time."""
 
     @property
+    def holds_histories(self) -> bool:
+        """Whether what is fitted, and so a folder of it, tells what each user of the fit has, though not who it is."""
+        return False
+
+    @property
     @abstractmethod
     def _dtype(self) -> np.dtype[np.floating]:
         """The type of scores."""

@@ -20,6 +20,8 @@ from relae.solvers import FORMS, Progress
 from relae.store._folder import check_place, read, write
 from relae.store._kinds import KINDS, kind
 
+_OWN = "x"  # what the histories of the fit are called in a model that has them as they are
+
 __all__ = ["KINDS", "Saved", "check_place", "kind", "load", "open_model", "save"]
 
 
@@ -44,7 +46,8 @@ def save(
         "auto", which serves fastest: primal for exact models.
     histories
         Users whom the saved model shall know by their ids, with what they have; such as the training data. Anyone who
-        has the folder can read them. (The dual form holds the training data in any case, without the users' ids.)
+        has the folder can read them. A model that `holds_histories` holds those of the fit in any case, without the
+        users' ids.
     title
         What the data is called.
     progress
@@ -64,8 +67,8 @@ def save(
     state = model._state(form)
     arrays = dict(state.arrays)
     if histories is not None:
-        arrays |= {"users": histories.users.encode()}
-        arrays |= csr_parts("histories", encode(histories, model.items_).matrix)
+        given = csr_parts("histories", encode(histories, model.items_).matrix)
+        arrays |= {"users": histories.users.encode()} | ({} if _has(arrays, given) else given)
     record = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "title": title,
@@ -99,7 +102,8 @@ class Saved:
             return None
         try:
             users = Ids.decode(self._arrays["users"])
-            matrix = csr_from_parts("histories", self._arrays, (len(users), len(self.model.items_)))
+            name = "histories" if "histories_starts" in self._arrays else _OWN
+            matrix = csr_from_parts(name, self._arrays, (len(users), len(self.model.items_)))
             found = Interactions(matrix, users, self.model.items_)
         except (ValueError, KeyError) as error:
             raise _corrupt(self.path, error) from error
@@ -142,6 +146,12 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> HistoryRecomm
 def _corrupt(path: Path, error: Exception) -> StoreError:
     reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
     return StoreError(f"{path} is corrupt: {reason}; copy or save the model again")
+
+
+def _has(arrays: Mapping[str, Any], histories: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether a model has these histories itself, so that they need not be there twice."""
+    own = {name: name.replace("histories", _OWN) for name in histories}
+    return all(own[name] in arrays and np.array_equal(arrays[own[name]], part) for name, part in histories.items())
 
 
 def _statistics(model: HistoryRecommender) -> dict[str, Any]:

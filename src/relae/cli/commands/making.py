@@ -105,7 +105,7 @@ def fit(
         bool,
         typer.Option(
             help="Keep the users' histories, so that users can be named by id. They are then in the folder for "
-            "anyone who has it to read."
+            "anyone who has it to read. gfcf and the dual form hold them without the ids in any case."
         ),
     ] = True,
     solver: SolverOption = "auto",
@@ -128,6 +128,7 @@ def fit(
 
     Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, does better. A model
     that is trained keeps MODEL.training beside the folder meanwhile: after a break, the same command goes on from it.
+    It is validated by a tenth of DATA, which it is not trained on; --set validation_share=0 trains on all of it.
     """
     from relae.cli import _fit
 
@@ -156,7 +157,10 @@ def evaluate(
         str | None,
         typer.Argument(metavar="DATA|MODEL", help="Data to fit to and judge by; or, with --on, a saved model."),
     ] = None,
-    on: Annotated[str | None, typer.Option(metavar="DATA", help="Judge the MODEL by all users of this data.")] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="Judge the MODEL by all users of this data; it has to fold in new users."),
+    ] = None,
     run: FromOption = None,
     split: SplitOption = None,
     share: ShareOption = None,
