@@ -5,6 +5,7 @@ import io
 import weakref
 from dataclasses import replace
 from functools import cache
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from relae import Interactions, baselines, models
 from relae.comparison import METRICS, Contest, LeftOut, Standing, Standings, holm, named
 from relae.data import Ids
 from relae.errors import DataError
-from relae.evaluation import evaluate, hold_out_items, hold_out_users
+from relae.evaluation import Split, evaluate, hold_out_items, hold_out_users
 from relae.recommender import HistoryRecommender, Range
 from relae.store import KINDS, kind
-from relae.tuning import tune, tune_model
+from relae.tuning import Epoch, tune, tune_model
 
 from ..oracles import csr, example
 
@@ -139,12 +140,16 @@ def test_deql_is_chosen_within_its_space(monkeypatch):
     assert rows["deql"].parameters == wanted.get_params()
 
 
-def test_the_test_users_take_no_part_in_the_choice():
-    """Other things to find, the same parameters."""
+def with_half_the_test_users(names):
     valid, test = splits()
     rows = np.arange(0, len(test.users), 2)
     other = replace(test, users=Ids(test.users.values[rows]), histories=test.histories[rows], truth=test.truth[rows])
-    found = list(Contest(valid, other, named(CHEAP), k=K, budget=3).run())
+    return list(Contest(valid, other, named(names), k=K, budget=3).run())
+
+
+def test_the_test_users_take_no_part_in_the_choice():
+    """Other things to find, the same parameters."""
+    found = with_half_the_test_users(CHEAP)
     ours, theirs = ({row.name: row.parameters for row in standings(rows).rows} for rows in (cheap(), found))
     assert ours == theirs
 
@@ -284,6 +289,58 @@ def test_without_torch_the_trained_models_are_left_out(monkeypatch):
 
 
 # --- trained models ----------------------------------------------------------------------------------------------
+
+
+class Given(NamedTuple):
+    """What a fit was given."""
+
+    data: Interactions
+    validation: Split | None
+    time_budget: float | None
+    parameters: dict
+
+
+class Pupil(baselines.Popularity):
+    """Learns by epochs, of which the fourth is the best of those that are judged."""
+
+    fits: ClassVar[list[Given]] = []
+
+    def __init__(self, epochs=9, patience=3, validation_share=0.1, objective="ndcg@20"):
+        self.epochs, self.patience = epochs, patience
+        self.validation_share, self.objective = validation_share, objective
+
+    def fit(self, data, *, validation=None, checkpoint=None, time_budget=None, progress=None):
+        self.fits.append(Given(data, validation, time_budget, self.get_params()))
+        self.best_epoch_, self.epochs_, self.stopped_ = (self.epochs if validation is None else 4), 7, "patience"
+        self.curve_ = [Epoch(epoch, float(epoch), 0.0, 0.0) for epoch in range(1, 8)]
+        return super().fit(data)
+
+
+def test_a_trained_model_gets_half_its_time_to_find_the_epochs_of_the_last_fit(monkeypatch):
+    game = contest(["grmf"], time_budget=60.0)
+    monkeypatch.setattr("relae.comparison._run.kind", lambda name: Pupil if name == "grmf" else kind(name))
+    monkeypatch.setattr(Pupil, "fits", [])
+    [row] = [row for row in game.run() if row.name == "grmf"]
+    first, last = Pupil.fits
+    assert first.data is game.valid.train
+    assert first.validation is game.valid
+    assert first.time_budget == 30.0
+    assert first.parameters == Pupil(objective=f"ndcg@{K}").get_params()
+    assert last.data is game.test.train
+    assert (last.validation, last.time_budget) == (None, None)
+    assert last.parameters == Pupil(epochs=4, patience=0, validation_share=0.0, objective=f"ndcg@{K}").get_params()
+    assert row.parameters == last.parameters
+    assert (row.choose_seconds, row.complete) == (7.0, True)
+
+
+def test_the_epochs_are_the_best_by_the_validation_users_whoever_the_test_users_are():
+    pytest.importorskip("torch", reason="the extra neural is not installed")
+    valid, test = splits()
+    [row] = [row for row in with_half_the_test_users(["multvae"]) if row.name == "multvae"]
+    wanted, leak = (
+        baselines.MultVAE(objective=f"ndcg@{K}").fit(valid.train, validation=by).best_epoch_ for by in (valid, test)
+    )
+    assert row.parameters["epochs"] == wanted != leak
 
 
 def test_the_epochs_are_chosen_by_validation_users(tmp_path):
