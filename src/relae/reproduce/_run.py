@@ -146,7 +146,7 @@ class Experiment:
     def _trained(
         self, name: str, progress: Progress | None, time_budget: float | None, checkpoints: Path | None
     ) -> Row:
-        """Train one model with the parameters of its own publication, without a look at the test."""
+        """Train one model with relae's defaults, without a look at the test."""
         model = kind(name.replace("-", ""))()
         place = None if checkpoints is None else checkpoints / f"{self.table}-{self.dataset}-{_plain(name)}.checkpoint"
         started = perf_counter()
