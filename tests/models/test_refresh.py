@@ -70,6 +70,19 @@ def test_parameters_that_are_set_after_the_fit_are_for_the_next_one():
     close(model.compact(data(), per_item=ITEMS), compacted)
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_updated_local_model_has_the_neighbours_of_its_fit(compacted):
+    new = np.zeros((1, ITEMS))
+    new[0, [3, 5]] = 1.0
+    how = {"dtype": "float64", "neighbours": 8, "nearest_by": "count"}
+    expected = EASE(6.0, solver="local", **how).fit(both(X, new))
+    if compacted:
+        model = EASE(6.0, dtype="float64").fit(data()).compact(data(), per_item=8, supports="count")
+    else:
+        model = EASE(6.0, solver="local", **how).fit(data()).set_params(neighbours=3, nearest_by="cosine")
+    close(model.update(data(new), data()), expected)
+
+
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 def test_new_items(solver):
     model = EASE(6.0, solver=solver, dtype="float64").fit(data(titles=[f"title {name}" for name in NAMES]))

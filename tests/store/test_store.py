@@ -83,7 +83,16 @@ def test_a_folder_that_tells_less_of_the_fit_is_taken_by_its_parameters(name):
     """Folders once had these as parameters alone."""
     model = fitted(name)
     state = model._state("fitted")
-    later = ("alpha", "seed", "unobserved_weight", "frequency_exponent", "dropout", "user_norm")
+    later = (
+        "alpha",
+        "seed",
+        "unobserved_weight",
+        "frequency_exponent",
+        "dropout",
+        "user_norm",
+        "neighbours",
+        "nearest_by",
+    )
     facts = {fact: value for fact, value in state.facts.items() if fact not in later}
     assert len(facts) < len(state.facts)
     opened = type(model)(**model.get_params())

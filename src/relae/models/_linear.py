@@ -96,7 +96,7 @@ class LinearAutoencoder(HistoryRecommender):
         ‖(G+Λ)Pv − v‖/‖v‖ of random probes: how exact the inverse is.
     plan_ : Plan
         The solver that was chosen, and what it was forecast to cost.
-    l2_, dropout_, user_norm_ : float
+    l2_, dropout_, user_norm_, neighbours_, nearest_by_
         Those of the fit; l2 is given, or the suggested one.
     item_features_ : (items, features) CSR, or None
         What the items have in common beside their users, and counts `feature_weight_`.
@@ -121,6 +121,8 @@ class LinearAutoencoder(HistoryRecommender):
     l2_: float
     dropout_: float
     user_norm_: float
+    neighbours_: int
+    nearest_by_: str
     item_features_: Csr | None
     feature_weight_: float
     item_squares_: NDArray[np.float64] | None
@@ -183,6 +185,7 @@ class LinearAutoencoder(HistoryRecommender):
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_ = penalty, inverse.diagonal()
         self.l2_, self.dropout_, self.user_norm_ = float(l2), float(self.dropout), float(self.user_norm)
+        self.neighbours_, self.nearest_by_ = int(self.neighbours), self.nearest_by
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
         self.item_squares_ = rows.squares
         if isinstance(given, Partitions):
@@ -471,6 +474,8 @@ class LinearAutoencoder(HistoryRecommender):
             "l2": self.l2_,
             "dropout": self.dropout_,
             "user_norm": self.user_norm_,
+            "neighbours": self.neighbours_,
+            "nearest_by": self.nearest_by_,
             "residual": self.residual_,
             "solver": self.plan_.solver,
             "form": own if form == "fitted" else form,
@@ -501,6 +506,8 @@ class LinearAutoencoder(HistoryRecommender):
         self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
         self.dropout_ = float(facts.get("dropout", self.dropout))
         self.user_norm_ = float(facts.get("user_norm", self.user_norm))
+        self.neighbours_ = int(facts.get("neighbours", self.neighbours))
+        self.nearest_by_ = str(facts.get("nearest_by", self.nearest_by))
 
     def _facts(self) -> dict[str, str]:
         chosen = self.plan_

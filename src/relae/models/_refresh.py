@@ -61,6 +61,7 @@ def compact(
     inverse: Inverse = model.inverse_.on(found) if isinstance(model.inverse_, NewItems) else found
     other = model._share(type(model)(**model.get_params() | {"solver": "local", "neighbours": per_item}))
     other.inverse_, other.inverse_diagonal_, other.residual_, other.plan_ = inverse, inverse.diagonal(), error, forecast
+    other.neighbours_, other.nearest_by_ = per_item, model.nearest_by_ if supports == "weights" else supports
     return other
 
 
@@ -174,7 +175,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         int(other.item_counts_.sum()),
         solver=model.inverse_.solver,
         dtype=model.inverse_.dtype.name,
-        neighbours=model.neighbours,
+        neighbours=model.neighbours_,
     )
     return other
 
@@ -260,7 +261,7 @@ def _local_update(
     changed[whole[np.flatnonzero(concerned)].indices] = True
     items = np.flatnonzero(changed)
     report = None if progress is None else lambda fraction: progress("update", fraction)
-    supports = by_closeness(whole, model.neighbours, model.nearest_by)
+    supports = by_closeness(whole, model.neighbours_, model.nearest_by_)
     solved, error = local_solutions(whole, penalty, items, supports, report, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the update failed its check (error {error:.1e}): fit again to all of the data")
