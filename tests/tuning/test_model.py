@@ -190,6 +190,29 @@ def test_what_the_data_do_not_allow_is_written_down_and_never_the_best(split):
         tune_model(Hill(a=0.99), split, objective=NAME)
 
 
+class Steep(Hill):
+    """A hill of which no more than the middle of the items can be climbed."""
+
+    def _most(self, data):
+        return {"b": data.n_items // 2, "c": 1}
+
+
+def test_a_search_begins_and_stays_where_the_data_allow(split):
+    """40 items: b from 0.02 to 20 in place of 1 to 1000, which is whole numbers up to 20."""
+    result = tune_model(Steep(b=256), split, objective=NAME, budget=12)
+    found = [trial.parameters["b"] for trial in result.trials]
+    assert found[0] == max(found) == 20
+    assert min(found) == 1
+    assert result.space == {"a": Range(0.0, 1.0), "b": Range(0.02, 20, log=True, whole=True)}
+    assert result.best_model().c == "kept"  # what is not searched stays
+    assert tune_model(Hill(b=256), split, objective=NAME, budget=1).best["b"] == 256
+
+
+@pytest.mark.parametrize(("most", "ends"), [(1000, (1, 64)), (64, (1, 64)), (32, (0.5, 32)), (0, (1, 64))])
+def test_a_range_keeps_its_proportions_where_it_ends_earlier(most, ends):
+    assert Range(1, 64, log=True, whole=True).up_to(most) == Range(*ends, log=True, whole=True)
+
+
 def test_what_does_not_fit_into_memory_is_written_down_too(split):
     space = {"dim": Range(10**8, 10**9, log=True, whole=True)}
     result = tune_model(IALS(dim=8), split, objective=NAME, budget=3, space=space)

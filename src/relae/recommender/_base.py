@@ -67,6 +67,10 @@ class HistoryRecommender(Estimator, ABC):
     def _project(self, batch: Csr) -> Dense:
         """What `_scale` turns into scores of items that are not in the history : (users, items)."""
 
+    def _most(self, data: Interactions) -> Mapping[str, int]:
+        """The most of a parameter that data allow, by name: where a search has to end."""
+        return {}
+
     def _scale(self) -> Vector | None:
         """A factor per column for what `_project` returns."""
         return None

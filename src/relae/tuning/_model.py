@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.evaluation.progress import of_all
@@ -42,8 +43,8 @@ def tune_model(
     Parameters
     ----------
     model
-        Where to begin: its own parameters are the first trial, and those not searched stay as they are. It is not
-        fitted itself.
+        Where to begin: its own parameters are the first trial, as far as the data allow, and those not searched stay as
+        they are. It is not fitted itself.
     split
         Its train is fitted to, its users are judged by: validation users, not those of the last test.
     objective
@@ -51,7 +52,8 @@ def tune_model(
     budget
         Fits.
     space
-        The ranges to search, by parameter; the model's `SPACE` if not given.
+        The ranges to search, by parameter; the model's `SPACE` if not given. Where the model knows that the data allow
+        less, such as fewer singular vectors, a range ends there, and begins as many times below.
     metrics
         What else to evaluate at every trial, at the same cut-off.
     seed
@@ -70,7 +72,7 @@ def tune_model(
     check_users(model, split)
     if "objective" in model.get_params():  # the best epoch is one by what the search maximizes
         model = with_parameters(model, {"objective": objective})
-    searched = _space(model, space)
+    model, searched = _within(model, _space(model, space), split.train)
     plan = BoxSearch(model.get_params(), searched, objective, budget, seed)
     trials = [] if journal is None else journal.of(ModelTrial)
     result = ModelTuning(model, objective, searched, trials, complete=not any(map(_cut, trials)))
@@ -123,7 +125,16 @@ def _trial(
     return ModelTrial(setting, rounded(found.means), *seconds, training)
 
 
-def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> Mapping[str, Range]:
+def _within(
+    model: HistoryRecommender, space: dict[str, Range], data: Interactions
+) -> tuple[HistoryRecommender, Mapping[str, Range]]:
+    """Return where to begin and what to search, with no more of a parameter than the data allow."""
+    most = {name: limit for name, limit in model._most(data).items() if name in space}
+    begin = with_parameters(model, {name: min(getattr(model, name), limit) for name, limit in most.items()})
+    return begin, space | {name: space[name].up_to(limit) for name, limit in most.items()}
+
+
+def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> dict[str, Range]:
     """Return what is searched; nothing, or a stranger among it, is an error."""
     name = type(model).__name__
     searched = model.SPACE if space is None else space
@@ -134,4 +145,4 @@ def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> Mapp
         raise ValueError(
             f"{name} has no parameter {', '.join(strangers)}: its parameters are {', '.join(model.get_params())}"
         )
-    return searched
+    return dict(searched)
