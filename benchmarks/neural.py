@@ -6,6 +6,8 @@ that of ranking. The last line is the result: nothing is chosen by the test user
 read. A checkpoint in benchmarks/cache survives a break; the same command goes on. Needs RELAE_DATA with gowalla.
 
 `python -m benchmarks.neural draw FILE` draws the learning curves of these checkpoints, beside the paper's figures.
+`python -m benchmarks.neural vae ml-1m|online-retail` trains Mult-VAE as published, then the steps from there to the
+defaults, and fits EDLAE beside them: ndcg@100 of validation and of test users.
 `python -m benchmarks.neural product` times what most of a training is, the product of Gowalla's graph with vectors of
 64, beside torch's and SciPy's own product.
 """
@@ -15,19 +17,32 @@ import sys
 import time
 import warnings
 from ast import literal_eval
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 import relae.baselines as baselines
 from benchmarks._machine import seconds
+from relae import EDLAE
 from relae.analysis import _style
 from relae.baselines.neural._graph import Graph
 from relae.data import datasets
-from relae.evaluation import evaluate, given_split
+from relae.evaluation import Split, evaluate, given_split, hold_out_users
+from relae.recommender import Recommender
 from relae.reproduce._paper import printed
 
+PUBLISHED = {
+    "dim": 200,
+    "hidden": 600,
+    "dropout": 0.5,
+    "anneal_cap": 0.2,
+    "weight_decay": 0,
+    "average": 0,
+    "learning_rate": 1e-3,
+}
 CACHE = Path(__file__).parent / "cache"
 LABELS = {  # the paper's name, and how far its labels move up, at the end of the curve and at the right
     "ltocf": ("LT-OCF", 5, 5),
@@ -73,7 +88,36 @@ def main(name: str, budget: float, *settings: str) -> None:
     print(json.dumps(line), flush=True)
 
 
-def product() -> None:
+def vae(name: str) -> None:
+    rng = np.random.default_rng(0)  # the split of `relae compare NAME --split strong`
+    test = hold_out_users(datasets.get(name).load(), 0.1, rng=rng)
+    valid = hold_out_users(test.train, 0.1, rng=rng)
+    ways: dict[str, dict[str, Any]] = {
+        "as published": PUBLISHED,
+        "without hidden layers": {"average": 0, "weight_decay": 0},
+        "averaged": {"weight_decay": 0},
+        "and with weight_decay": {},
+    }
+    for way, parameters in ways.items():
+        model = baselines.MultVAE(objective="ndcg@100", **parameters).fit(valid.train, validation=valid)
+        _report_vae(name, f"MultVAE {way}", model, valid, test, {"best epoch": model.best_epoch_})
+    grid = product((50, 100, 200, 400, 800), (0.1, 0.3, 0.5, 0.7))
+    fitted = (EDLAE(l2=l2, dropout=dropout).fit(valid.train) for l2, dropout in grid)
+    linear = max(fitted, key=lambda model: _ndcg(model, valid))
+    _report_vae(name, "EDLAE", linear, valid, test, {"l2": linear.l2, "dropout": linear.dropout})
+
+
+def _report_vae(data: str, way: str, model: Recommender, valid: Split, test: Split, more: dict[str, object]) -> None:
+    line = {"benchmark": "vae", "data": data, "users": valid.train.n_users, "model": way, **more}
+    found = {"validation ndcg@100": _ndcg(model, valid), "test ndcg@100": _ndcg(model, test)}
+    print(json.dumps(line | {key: round(value, 4) for key, value in found.items()}), flush=True)
+
+
+def _ndcg(model: Recommender, split: Split) -> float:
+    return float(evaluate(model, split, ["ndcg"], [100])["ndcg@100"])
+
+
+def time_product() -> None:
     graph = Graph(given_split(*datasets.get("gowalla").weak()).train.matrix)
     vectors = np.random.default_rng(0).standard_normal((len(graph.degrees), 64)).astype(np.float32)
     tensor, matrix = torch.from_numpy(vectors), graph.matrix
@@ -140,6 +184,8 @@ if __name__ == "__main__":
     if sys.argv[1] == "draw":
         draw(Path(sys.argv[2]))
     elif sys.argv[1] == "product":
-        product()
+        time_product()
+    elif sys.argv[1] == "vae":
+        vae(sys.argv[2])
     else:
         main(sys.argv[1], float(sys.argv[2]), *sys.argv[3:])

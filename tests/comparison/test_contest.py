@@ -197,6 +197,13 @@ def test_a_model_that_fails_is_left_out_with_its_reason():
     assert standings().absences() == [f"left out: ContentKNN: {absent.reason}"]
 
 
+def test_a_small_catalog_has_a_gfcf_of_fewer_vectors():
+    """24 items, where its default is 256 and its range begins at 32."""
+    [row] = [row for row in contest(["gfcf"], budget=4).run() if row.name == "gfcf"]
+    assert isinstance(row, Standing)
+    assert 1 <= row.parameters["rank"] <= 23
+
+
 def failing(error):
     def fit(self, data, **options):
         raise error

@@ -75,10 +75,10 @@ class GFCF(HistoryRecommender):
         interactions = self._interactions(data)
         x = interactions.matrix
         users, items = x.shape
-        if self.alpha > 0 and not 1 <= self.rank < min(users, items):
+        most = self._most(interactions)["rank"]
+        if self.alpha > 0 and not 1 <= self.rank <= most:
             raise DataError(
-                f"rank must lie between 1 and {min(users, items) - 1:,} for {users:,} users × {items:,} items, "
-                f"got {self.rank!r}"
+                f"rank must lie between 1 and {most:,} for {users:,} users × {items:,} items, got {self.rank!r}"
             )
         user_scale, item_scale = _root_inverse(x.sum(axis=1)), _root_inverse(x.sum(axis=0))
         # D_I comes in once from the left of V Vᵀ and once, inverted, from its right; without users it is taken as 1
@@ -93,6 +93,9 @@ class GFCF(HistoryRecommender):
     def holds_histories(self) -> bool:
         """It does: R̃ has an element wherever X has one."""
         return True
+
+    def _most(self, data: Interactions) -> Mapping[str, int]:
+        return {"rank": min(data.matrix.shape) - 1}
 
     def _state(self, form: str) -> State:
         state = super()._state(form)

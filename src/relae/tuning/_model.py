@@ -36,9 +36,9 @@ def tune_model(
     """Search the parameters of one model on the users of a split; `tune` is for the linear autoencoders.
 
     A model that learns by epochs gets the split to stop by, so that each trial is judged at its best epoch; with a
-    journal, its training is kept beside it and goes on after a kill. Parameters that the data do not allow (such as
-    more singular vectors than items) are written down and count as the worst, unless they are the model's own. Never
-    more than one fit is in memory.
+    journal, its training is kept beside it and goes on after a kill. Parameters that the data or the memory do not
+    allow are written down and count as the worst, unless they are the model's own. Never more than one fit is in
+    memory.
 
     Parameters
     ----------
