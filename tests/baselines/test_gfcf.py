@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackNoConvergence
 from sklearn.base import clone
 
-from relae import DataError, Interactions, NotFittedError, UnknownItemsWarning
+from relae import DataError, Interactions, NotFittedError, PrecisionError, UnknownItemsWarning
 from relae.baselines import GFCF, _gfcf
 
 from ..oracles import EMPTY_ITEM, EMPTY_USER, brute_force_top_k, csr, example, new_histories
@@ -280,3 +281,16 @@ def test_users_without_items_change_nothing():
     rest = np.delete(X, EMPTY_USER, axis=0)
     found = GFCF(0.3, RANK).fit(csr(rest)).score(csr(NEW))
     assert np.allclose(found, fitted(items=None).score(csr(NEW)), atol=2e-5)
+
+
+def test_singular_vectors_that_are_not_found_leave_an_earlier_fit(monkeypatch):
+    model = GFCF(alpha=0.5, rank=RANK).fit(csr(X))
+    before = model.score(csr(NEW))
+
+    def endless(*_, **__):
+        raise ArpackNoConvergence("no convergence (201 iterations, 3/5 eigenvectors converged)", [], [])
+
+    monkeypatch.setattr(_gfcf, "svds", endless)
+    with pytest.raises(PrecisionError, match=f"{RANK} singular vectors were not found.*try another rank"):
+        model.fit(csr(X))
+    np.testing.assert_array_equal(model.score(csr(NEW)), before)

@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, svds
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 from relae.data import Interactions
-from relae.errors import DataError
+from relae.errors import DataError, PrecisionError
 from relae.linalg import (
     Arrays,
     Csr,
@@ -161,7 +161,10 @@ def _right_singular_vectors(matrix: Csr, rank: int, progress: Progress | None) -
 
     operator = LinearOperator(a.shape, matvec=times, rmatvec=lambda vector: a_t @ vector.ravel(), dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(min(a.shape))
-    _, _, rows = svds(operator, k=rank, v0=start, return_singular_vectors=cast(Any, "vh"))  # the stubs say "v"
+    try:
+        _, _, rows = svds(operator, k=rank, v0=start, return_singular_vectors=cast(Any, "vh"))  # the stubs say "v"
+    except ArpackNoConvergence as error:
+        raise PrecisionError(f"{rank} singular vectors were not found to the last digit: try another rank") from error
     if progress is not None:
         progress("singular vectors", 1.0)
     return np.ascontiguousarray(rows[::-1].T, np.float32)
