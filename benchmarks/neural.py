@@ -45,9 +45,9 @@ PUBLISHED = {
 }
 CACHE = Path(__file__).parent / "cache"
 LABELS = {  # the paper's name, and how far its labels move up, at the end of the curve and at the right
-    "ltocf": ("LT-OCF", 5, 5),
-    "hmlet": ("HMLET", 0, -6),
-    "lightgcn": ("LightGCN", -5, 0),
+    "ltocf": ("LT-OCF", 0, 5),
+    "hmlet": ("HMLET", -2, -6),
+    "lightgcn": ("LightGCN", 3, 0),
 }
 
 
