@@ -112,7 +112,7 @@ def test_a_damaged_run_is_refused(filtered, tmp_path, key):
         (("--model", "gfcf", "--rank", 5, "--alpha", 0.1), "nothing is left to search"),
         (("--model", "gfcf", "--set", "rank=5", "--set", "alpha=0.1"), "nothing is left to search"),
         (("--model", "gfcf", "--xi", 0.3), "GFCF has no --xi"),
-        (("--model", "gfcf"), "rank must lie between 1 and"),
+        (("--model", "gfcf", "--rank", 5000), "rank must lie between 1 and"),
         (("--model", "gfcf", "--rank", 5, "--budget", 0), "budget must be"),
         (("--model", "lightgcn"), "LightGCN knows only the users whom it is fitted to"),
     ],
