@@ -541,6 +541,22 @@ def test_wrong_parameters_are_named(kind, wrong, message):
         kind(**wrong).fit(csr(X))
 
 
+def test_a_solver_that_is_not_installed_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchdiffeq", None)
+    monkeypatch.delitem(sys.modules, "relae.baselines.neural.ltocf", raising=False)
+    with pytest.raises(relae.RelaeError, match=r"torchdiffeq is not installed: pip install 'relae\[neural\]'"):
+        LTOCF(**QUICK).fit(csr(X))
+
+
+def test_a_torch_that_is_broken_is_named(monkeypatch):
+    def broken(name):
+        raise ImportError("libc10.so: cannot open shared object file")
+
+    monkeypatch.setattr("relae.baselines._trained.import_module", broken)
+    with pytest.raises(relae.RelaeError, match=r"torch cannot be loaded \(libc10.so: cannot open.*relae\[neural\]"):
+        LightGCN(**QUICK).fit(csr(X))
+
+
 def test_too_little_memory_is_named():
     with pytest.raises(PlanError, match="LightGCN with dim=1000000000 does not fit into memory: use a smaller dim"):
         LightGCN(dim=10**9).fit(csr(X))
