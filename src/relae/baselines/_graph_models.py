@@ -32,6 +32,8 @@ class GraphModel(Trained, KnownUsers):
     2,048 draws each.
     """
 
+    LEARNED: ClassVar[str] = ""  # what a network finds beside the vectors: a small array, which is a fact of the fit
+
     dim: int
     l2: float
 
@@ -49,6 +51,18 @@ class GraphModel(Trained, KnownUsers):
 
     def _take(self, arrays: Arrays, data: Interactions) -> None:
         self._know(arrays["users"], arrays["items"], data)
+        if self.LEARNED:
+            setattr(self, f"{self.LEARNED}_", arrays[self.LEARNED])
+
+    def _state(self, form: str) -> State:
+        state = super()._state(form)
+        learned = {self.LEARNED: getattr(self, f"{self.LEARNED}_").tolist()} if self.LEARNED else {}
+        return State({**state.facts, **learned}, state.arrays)
+
+    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super()._restore(facts, arrays)
+        if self.LEARNED:
+            setattr(self, f"{self.LEARNED}_", np.array(facts.get(self.LEARNED, []), np.float32))
 
     def _check(self) -> None:
         super()._check()
@@ -175,6 +189,8 @@ class LTOCF(GraphModel):
 
     SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
 
+    LEARNED: ClassVar[str] = "times"
+
     times_: Dense
 
     def __init__(
@@ -219,18 +235,6 @@ class LTOCF(GraphModel):
             self.seed,
         )
 
-    def _take(self, arrays: Arrays, data: Interactions) -> None:
-        super()._take(arrays, data)
-        self.times_ = arrays["times"]
-
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
-        return State({**state.facts, "times": self.times_.tolist()}, state.arrays)
-
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
-        self.times_ = np.array(facts.get("times", []), np.float32)
-
     def _facts(self) -> dict[str, str]:
         known = {"times": ", ".join(f"{time:.3g}" for time in self.times_)} if len(self.times_) else {}
         return super()._facts() | known
@@ -268,6 +272,8 @@ class HMLET(GraphModel):
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+
+    LEARNED: ClassVar[str] = "linear_shares"
 
     linear_shares_: Dense
 
@@ -315,18 +321,6 @@ class HMLET(GraphModel):
             self.l2,
             self.seed,
         )
-
-    def _take(self, arrays: Arrays, data: Interactions) -> None:
-        super()._take(arrays, data)
-        self.linear_shares_ = arrays["linear_shares"]
-
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
-        return State({**state.facts, "linear_shares": self.linear_shares_.tolist()}, state.arrays)
-
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
-        self.linear_shares_ = np.array(facts.get("linear_shares", []), np.float32).reshape(-1, 2)
 
     def _facts(self) -> dict[str, str]:
         gates = "; ".join(f"{users:.0%} of users, {items:.0%} of items" for users, items in self.linear_shares_)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from relae.baselines._trained import Trained, Training, check_positive, check_whole
+from relae.baselines._trained import Trained, Training, check_positive, check_share, check_whole
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_users
 from relae.linalg import Arrays, Csr, Dense, as_csr, sparse_dense
@@ -77,8 +77,7 @@ class MultVAE(Trained):
         check_whole("anneal_steps", self.anneal_steps, 0)
         check_positive("anneal_cap", self.anneal_cap, zero=True)
         check_positive("weight_decay", self.weight_decay, zero=True)
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+        check_share("dropout", self.dropout)
 
     def _network(self, data: Interactions) -> "Network":
         from relae.baselines.neural.multvae import MultVAENetwork

@@ -274,9 +274,9 @@ def _torch() -> Iterator[None]:
     """Say what to install where an import fails."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "torchdiffeq"):
+            raise
+        raise RelaeError(f"{error.name} is not installed: pip install 'relae[neural]'") from error
     except ImportError as error:
-        if isinstance(error, ModuleNotFoundError):
-            if error.name not in ("torch", "torchdiffeq"):
-                raise
-            raise RelaeError(f"{error.name} is not installed: pip install 'relae[neural]'") from error
         raise RelaeError(f"torch cannot be loaded ({error}): install it again, pip install 'relae[neural]'") from error

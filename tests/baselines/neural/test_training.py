@@ -173,6 +173,16 @@ def test_times_are_learned_at_a_rate_of_their_own():
     assert (np.abs(moving[1:-1] - [1, 2, 3]) > 0.02).all()
 
 
+@pytest.mark.parametrize(("kind", "told"), [(LTOCF, "times_"), (HMLET, "linear_shares_")])
+def test_what_is_learned_beside_vectors_is_in_the_folder(kind, told, tmp_path):
+    model = kind(**{**QUICK, "epochs": 3}, **({"warm_up": 1} if kind is HMLET else {})).fit(csr(X))
+    model.save(tmp_path / "model")
+    again = relae.load(tmp_path / "model")
+    assert getattr(again, told).shape == ((5,) if kind is LTOCF else (2, 2))
+    np.testing.assert_array_equal(getattr(again, told), getattr(model, told))
+    assert again._facts() == model._facts()
+
+
 def test_gates_learn_at_a_rate_of_their_own():
     def last_gate(rate):
         seen = []

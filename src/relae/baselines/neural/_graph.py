@@ -55,6 +55,10 @@ class Graph:
         """For each edge from an item to a user, which interaction it is."""
         return np.argsort(self.x.indices, kind="stable")
 
+    def sides(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """What belongs to the users, and what to the items."""
+        return nodes[: self.n_users], nodes[self.n_users :]
+
     def propagate(self, x: Tensor) -> Tensor:
         """Â x : (nodes, dim)."""
         out: Tensor = _Product.apply(x, self.matrix)

@@ -91,7 +91,7 @@ class PairNetwork(Network):
 
     def loss(self, batch: Triples) -> Tensor:
         """The loss of pairs, and the penalty."""
-        users, items = self.forward().split([self.graph.n_users, self.graph.n_items])
+        users, items = self.graph.sides(self.forward())
         better = (
             functional.embedding(batch.users, users)
             * (functional.embedding(batch.others, items) - functional.embedding(batch.liked, items))
@@ -113,5 +113,9 @@ class PairNetwork(Network):
     def found(self) -> Found:
         """The vectors that score."""
         self.eval()
-        users, items = self.forward().split([self.graph.n_users, self.graph.n_items])
+        return self.scoring(self.forward())
+
+    def scoring(self, nodes: Tensor) -> Found:
+        """Vectors as they are kept."""
+        users, items = self.graph.sides(nodes)
         return {"users": users.numpy().copy(), "items": items.numpy().copy()}

@@ -207,18 +207,16 @@ def _begun(
     network: Network, optimizer: torch.optim.Optimizer, average: Average, checkpoint: Checkpoint | None
 ) -> Outcome:
     """Return where a training stands, with the network, the optimizer and the average as they were then."""
-    before = None if checkpoint is None else checkpoint.read()
-    if before is None:
+    if checkpoint is None or (before := checkpoint.read()) is None:
         return Outcome()
     record, groups = before
     try:
         network.load_state_dict({name: torch.from_numpy(np.array(a)) for name, a in groups["network"].items()})
         restore_optimizer(optimizer, groups.get("optimizer", {}))
-        average.restore(groups.get("average", {}))
+        average.restore(groups["average"])
         curve = [Mark(*mark) for mark in record.pop("curve")]
         return Outcome(**record, curve=curve, arrays=groups.get("best", {}))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: load_state_dict misses something
-        assert checkpoint is not None
         raise checkpoint.damaged() from error
 
 

@@ -35,7 +35,7 @@ class GRMFNetwork(PairNetwork):
 
     def loss(self, batch: Triples) -> Tensor:
         """The loss of pairs, and how rough the vectors are along the edges: its mean over all edges, by expectation."""
-        users, items = (self.nodes * self.scale).split([self.graph.n_users, self.graph.n_items])
+        users, items = self.graph.sides(self.nodes * self.scale)
         steps = functional.embedding(batch.users, users) - functional.embedding(batch.liked, items)
         rough = self.times_rarer[batch.users] * (steps**2).sum(dim=1)
         return super().loss(batch) + self.smoothness * rough.mean()

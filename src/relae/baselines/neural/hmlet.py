@@ -100,13 +100,10 @@ class HMLETNetwork(PairNetwork):
     @torch.no_grad()
     def found(self) -> Found:
         """The vectors that score, and the shares of users and items for which each gate is linear."""
-        found = super().found()
-        _, choices = self._travel()
-        shares = [
-            [float(part.mean()) for part in chosen.split([self.graph.n_users, self.graph.n_items])]
-            for chosen in choices
-        ]
-        return {**found, "linear_shares": np.array(shares, np.float32)}
+        self.eval()
+        nodes, choices = self._travel()
+        shares = [[float(side.mean()) for side in self.graph.sides(chosen)] for chosen in choices]
+        return {**self.scoring(nodes), "linear_shares": np.array(shares, np.float32)}
 
     def _travel(self) -> tuple[Tensor, list[Tensor]]:
         """E, and how linear each gate has made each node."""
