@@ -49,6 +49,18 @@ def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0
     return result
 
 
+def suggested_l2(users_per_item: NDArray[np.integer], total: float) -> float:
+    """λ = 20·√(mean users per item) · mean square of the values: where to start when nothing was tuned.
+
+    `total` is the sum of all squares. Items that nobody has do not count. The best λ is flat over a factor of two, and
+    grows with the square root of the counts: this one lies within a factor of about two of the authors' tuned λ on most
+    of their data sets. Tuning does better.
+    """
+    interactions = int(users_per_item.sum())
+    mean_users = interactions / int(np.count_nonzero(users_per_item))
+    return float(20.0 * np.sqrt(mean_users) * total / interactions)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 

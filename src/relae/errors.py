@@ -29,5 +29,13 @@ class ApproximationWarning(UserWarning):
     """No exact solver fits into memory, and an approximate one was chosen."""
 
 
+class WeightingWarning(UserWarning):
+    """Amounts were given and no weighting of them: one was chosen by the data."""
+
+
 class UnknownItemsWarning(UserWarning):
     """Items of a history are not in the model and were ignored."""
+
+
+class UncheckedUsersWarning(UserWarning):
+    """A model is updated with users of whom it cannot tell whether it was fitted to them."""

@@ -38,9 +38,10 @@ def rank(
 ) -> tuple[NDArray[np.int64], Dense]:
     """The k columns of each row with the largest values · scale, without those seen or barred.
 
-    `values` is left as it is, so that it can be ranked again with another `scale`. Ties go to the lower
-    column; where fewer than k columns are left, −1 and −inf fill up. The columns that another `scale` gave for the same
-    seen and barred are good `hints`: they save sorting, and change nothing.
+    A row has seen the columns where `seen` has a stored entry, whatever its value. `values` is left as it is, so that
+    it can be ranked again with another `scale`. Ties go to the lower column; where fewer than k columns are left, −1
+    and −inf fill up. The columns that another `scale` gave for the same seen and barred are good `hints`: they save
+    sorting, and change nothing.
     """
     k = check_k(k)
     if barred is not None:

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +12,12 @@ from sklearn.base import clone
 import relae
 from relae import DataError, Interactions, PlanError, PrecisionError
 from relae.baselines import IALS
+from relae.evaluation import evaluate, hold_out_items
 from relae.solvers import _plan
+from relae.tuning import tune_model
 
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, matrices, new_histories
+from ..real_data import real
 
 USERS, ITEMS, DIM = 40, 27, 6
 X = example(USERS, ITEMS, weighted=True)
@@ -60,10 +64,10 @@ def loss(x, u, v, model):
 
 
 CASES = [
-    IALS(DIM, 0.01, 0.1, epochs=5),
-    IALS(DIM, 0.5, 0.01, epochs=3, frequency_exponent=0.0, seed=4),
-    IALS(1, 0.05, 0.3, epochs=4, frequency_exponent=0.5),
-    IALS(ITEMS + 8, 0.02, 1.0, epochs=3),
+    IALS(DIM, l2=0.01, unobserved_weight=0.1, epochs=5),
+    IALS(DIM, l2=0.5, unobserved_weight=0.01, epochs=3, frequency_exponent=0.0, seed=4),
+    IALS(1, l2=0.05, unobserved_weight=0.3, epochs=4, frequency_exponent=0.5),
+    IALS(ITEMS + 8, l2=0.02, unobserved_weight=1.0, epochs=3),
 ]
 
 
@@ -100,7 +104,7 @@ def test_each_half_step_lowers_the_loss(model):
 @given(matrices(max_side=7), st.integers(1, 5), st.floats(0.02, 1.0), st.floats(0.02, 1.0))
 def test_any_matrix(x, dim, l2, unobserved_weight):
     x[0, 0] = 1.0
-    model = IALS(dim, l2, unobserved_weight, epochs=2).fit(csr(x))
+    model = IALS(dim, l2=l2, unobserved_weight=unobserved_weight, epochs=2).fit(csr(x))
     _, v = dense_factors(x, model)[-1]
     assert np.allclose(model.score(csr(x)), half_step(x, v, model) @ v.T, atol=2e-3)
 
@@ -118,7 +122,7 @@ def test_the_basis_of_the_factors():
 
 
 def test_a_seed_gives_the_same_model_and_another_one_another():
-    first, again, other = (IALS(DIM, 0.01, seed=seed).fit(csr(X)) for seed in (3, 3, 4))
+    first, again, other = (IALS(DIM, l2=0.01, seed=seed).fit(csr(X)) for seed in (3, 3, 4))
     assert np.array_equal(first.item_factors_, again.item_factors_)
     assert not np.allclose(first.score(csr(NEW)), other.score(csr(NEW)), atol=1e-4)
 
@@ -154,12 +158,46 @@ def test_an_item_nobody_had_and_an_empty_history_are_scored_zero():
 
 
 @pytest.mark.parametrize("frequency_exponent", [0.0, 0.5, 1.0])
-def test_without_an_l2_the_mean_penalty_follows_from_the_mean_history(frequency_exponent):
-    model = IALS(DIM, frequency_exponent=frequency_exponent).fit(csr(X))
-    given = IALS(DIM, model.l2_, frequency_exponent=frequency_exponent).fit(csr(X))
-    assert np.mean(penalties(X, given)) == pytest.approx(0.5 * np.sqrt(X.sum() / USERS))
+@pytest.mark.parametrize("unobserved_weight", [0.02, 0.5])
+def test_the_mean_penalty_of_a_user_is_what_was_asked_for(frequency_exponent, unobserved_weight):
+    """Whatever the other parameters are: so that a search over it is one over the strength of the penalty alone."""
+    others = {"unobserved_weight": unobserved_weight, "frequency_exponent": frequency_exponent}
+    model = IALS(DIM, 0.7, **others).fit(csr(X))
+    given = IALS(DIM, l2=model.l2_, **others).fit(csr(X))
+    assert np.mean(penalties(X, given)) == pytest.approx(0.7 * X[X > 0].mean())
     assert np.array_equal(model.score(csr(NEW)), given.score(csr(NEW)))
     assert model.l2 is None
+
+
+def test_an_l2_that_is_given_counts_and_leaves_no_penalty_to_search():
+    loose, strict = (IALS(DIM, penalty, l2=0.01).fit(csr(X)) for penalty in (0.5, 9.0))
+    assert np.array_equal(loose.score(csr(NEW)), strict.score(csr(NEW)))
+    assert set(IALS(l2=0.01)._space()) == {"dim", "unobserved_weight"}
+    assert set(IALS()._space()) == set(IALS.SPACE) == {"dim", "penalty", "unobserved_weight"}
+    split = hold_out_items(Interactions(csr(X)), rng=np.random.default_rng(0))
+    found = tune_model(IALS(DIM, l2=0.01), split, objective="ndcg@5", budget=2)
+    assert set(found.best) == {"dim", "unobserved_weight"}
+
+
+def test_the_defaults_suit_short_histories():
+    """An average user has 10 films in MovieTweetings, and the λ that suits ML-1M is far too small for that."""
+    lines = (real("movietweetings") / "ratings.dat").read_text(encoding="utf-8").splitlines()
+    users, items, ratings, _ = zip(*(line.split("::") for line in lines), strict=True)
+    frame = pl.DataFrame({"user": users, "item": items, "rating": [float(rating) for rating in ratings]})
+    data = Interactions.from_frame(frame, rating="rating", min_rating=7, k_core=5).without_seen()
+    assert data.matrix.shape == (3452, 1714)
+    split = hold_out_items(data, 0.2, rng=np.random.default_rng(0))
+    assert evaluate(IALS().fit(split.train), split, ["ndcg"], [20])["ndcg@20"] > 0.188
+
+
+@pytest.mark.slow
+def test_eight_trials_find_a_better_model_than_eight_of_another_package():
+    """irspack 0.5.2 has .2638 on this split of Online Retail after 8 trials; see benchmarks/ials.py."""
+    rng = np.random.default_rng(0)
+    test = hold_out_items(Interactions.read(real("online-retail") / "interactions.csv.gz"), 0.2, rng=rng)
+    valid = hold_out_items(test.train, 0.2, rng=rng)
+    found = tune_model(IALS(), valid, objective="ndcg@20", budget=8, metrics=("ndcg",))
+    assert evaluate(found.best_model().fit(test.train), test, ["ndcg"], [20])["ndcg@20"] > 0.2638
 
 
 def test_progress_of_each_half_step():
@@ -175,6 +213,7 @@ def test_progress_of_each_half_step():
         ({"dim": 8.0}, "dim must be a whole number of at least 1, got 8.0"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"penalty": 0}, "penalty must be above 0, got 0"),
         ({"l2": 0}, "l2 must be above 0, got 0"),
         ({"l2": np.inf}, "l2 must be a finite number of at least 0, got inf"),
         ({"unobserved_weight": np.nan}, "unobserved_weight must be a finite number of at least 0, got nan"),
@@ -193,7 +232,7 @@ def test_nothing_to_fit():
 
 def test_factors_that_do_not_fit_into_memory(monkeypatch):
     monkeypatch.setattr(_plan, "available_memory", lambda: 1000)
-    with pytest.raises(PlanError, match=r"128 factors of each of 40 users and 27 items needs .* dim below 128"):
+    with pytest.raises(PlanError, match=r"256 factors of each of 40 users and 27 items needs .* dim below 256"):
         IALS().fit(csr(X))
 
 
@@ -201,7 +240,7 @@ def test_weights_beyond_single_precision_are_refused_and_the_earlier_fit_is_kept
     model = IALS(DIM).fit(csr(X))
     expected = model.score(csr(NEW))
     model.set_params(l2=1e-30, unobserved_weight=1e-30)
-    with pytest.raises(PrecisionError, match="the factors overflowed in epoch 1: raise l2, now 1e-30"):
+    with pytest.raises(PrecisionError, match="the factors overflowed in epoch 1: raise the penalty, now λ = 1e-30"):
         model.fit(csr(X * 1e30))
     assert np.array_equal(model.set_params(**IALS(DIM).get_params()).score(csr(NEW)), expected)
 
@@ -220,9 +259,7 @@ def test_there_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("name", "changed", "message"),
     [
-        ("item_factors", lambda array: array[:-1], "the factors are not 6 of 27 items"),
         ("item_factors", lambda array: array * np.nan, "the factors are not finite"),
-        ("spectrum", lambda array: array[1:], "the factors are not 6 of 27 items"),
         ("spectrum", lambda array: -array, "the spectrum is below 0"),
     ],
 )

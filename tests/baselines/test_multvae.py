@@ -64,5 +64,5 @@ def test_layers_that_do_not_go_together_are_not_taken_up(name, changed, tmp_path
     model = drawn(3)
     model.layers_ = {**model.layers_, name: changed(model.layers_[name])}
     model.save(tmp_path / "model")
-    with pytest.raises(StoreError, match=f"{name} is .*, not"):
+    with pytest.raises(StoreError, match=r"_(weight|bias) has the (shape|type) "):
         relae.load(tmp_path / "model")

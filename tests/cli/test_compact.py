@@ -7,6 +7,9 @@ import pytest
 
 import relae
 from relae import RDLAE
+from relae.cli._compact import _METRICS
+from relae.cli._evaluate import judged_by
+from relae.evaluation import evaluate
 from relae.solvers import NewItems
 
 
@@ -38,15 +41,46 @@ def test_a_dual_model_holds_its_data_and_others_are_told_it(dual, data, table, c
     assert np.allclose(ours, theirs, atol=1e-6)
 
 
-def test_the_loss_is_shown(saved, table, columns, shell, tmp_path):
-    call = ("compact", saved, "--per-item", 7, "--out", tmp_path / "small", "--on", table, *columns)
+def test_the_loss_is_shown_on_users_who_are_new(data, table, columns, shell, tmp_path):
+    """Of 160 users 120 are in the fit, and the other 40 judge."""
+    old = data.select_users(range(120))
+    RDLAE(l2=10.0, dropout=0.2, xi=0.3).fit(old).save(tmp_path / "model", form="primal", histories=old)
+    call = ("compact", tmp_path / "model", "--per-item", 7, "--out", tmp_path / "small", "--on", table, *columns)
     said = shell.ok(*call)
-    assert "not new to it" in said
+    assert "120 of 160 users are users of the fit, and are not judged by" in said
     assert "compact − " in said
     answer = json.loads(shell.ok(*call, "--json"))
     assert answer["bytes"]["after"] == relae.store.open_model(tmp_path / "small").size
-    assert set(answer["judged"][0]) >= {"ndcg@48", "tail_ndcg@48"}
+    split = judged_by(relae.load(tmp_path / "model"), data.select_users(range(120, 160)), 0.2, 0)
+    for each, name in zip(answer["judged"], ("model", "small"), strict=True):
+        assert each == pytest.approx(evaluate(relae.load(tmp_path / name), split, _METRICS, [48]).means, nan_ok=True)
     assert answer["judged"][0] != answer["judged"][1]
+
+
+@pytest.mark.parametrize("ids", ["kept", "not kept", "none"])
+def test_its_own_training_data_gives_no_figures(ids, data, table, columns, shell, tmp_path):
+    """Whether the model knows its users by their ids, or only sees that the data is that of its fit."""
+    given = relae.Interactions(data.matrix, items=data.items) if ids == "none" else data
+    RDLAE(l2=10.0, solver="dual").fit(given).save(tmp_path / "m", histories=data if ids == "kept" else None)
+    call = ("compact", tmp_path / "m", "--per-item", 7, "--out", tmp_path / "small", "--on", table, *columns)
+    done = shell(*call)
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "no figures: all 160 users of" in said
+    assert "--solver local --neighbours 7" in said
+    assert "compact − " not in said
+    assert "ndcg" not in said
+    done = shell(*call, "--json")
+    assert json.loads(done.out)["judged"] is None
+    assert "no figures" in done.err
+
+
+def test_users_of_whom_nobody_can_tell_are_told_to_be_so(data, table, columns, shell, tmp_path):
+    old = data.select_users(range(120))
+    RDLAE(l2=10.0, solver="dual").fit(old).save(tmp_path / "m")
+    said = shell.ok("compact", tmp_path / "m", "--out", tmp_path / "small", "--on", table, *columns)
+    assert "the model does not know the users of its fit" in said
+    assert "compact − " in said
 
 
 def test_new_items_stay_new(data, shell, tmp_path):
@@ -63,7 +97,7 @@ def test_new_items_stay_new(data, shell, tmp_path):
 
 
 def test_weights_other_than_those_of_the_fit_are_refused(saved, table, columns, shell, tmp_path):
-    given = (*columns, "--weight", "stars")
+    given = (*columns, "--weight", "stars", "--weighting", "linear")
     said = shell("compact", saved, "--data", table, *given, "--out", tmp_path / "small").line()
     assert "this data has other weights than that of the fit, in 48 of 48 items" in said
     assert not (tmp_path / "small").exists()

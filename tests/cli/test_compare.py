@@ -1,17 +1,22 @@
 """`relae compare`: one table, kept model by model."""
 
 import json
+import os
+import shlex
+import subprocess
 
 import numpy as np
 import polars as pl
 import pytest
 
+from relae import store
 from relae.baselines import ItemKNN
-from relae.cli._data import Columns, load
+from relae.cli._choice import _pair, as_text
+from relae.cli._data import Columns, load, read
 from relae.comparison import METRICS, Contest, Standing, named
-from relae.store import kind
+from relae.store import KINDS, kind
 
-from .suite import files
+from .suite import COMMAND, files
 
 MODELS = "ease,rlae,itemknn"
 GIVEN = ("--k", 5, "--budget", 2, "--share", 0.2)
@@ -58,7 +63,7 @@ def test_it_says_how_it_was_done(table, columns, shell):
         "chosen by 26 validation users out of 2 inversions for all six: ",
         "out of 2 fits: ItemKNN neighbours",
         "left out: ContentKNN: ",
-        "Next: relae fit DATA --model",
+        "Next, fit the first of the table to all of the data: relae fit ",
     ):
         assert part in text, part
     assert "EASE       ndcg@5" in done.err  # news while it runs
@@ -78,14 +83,105 @@ def test_a_cut_off_has_at_least_one_place(table, columns, shell):
     assert answer["k"] == 1
 
 
-def test_the_next_command_fits_the_best(table, columns, expected, shell, tmp_path):
-    text = " ".join(shell.ok("compare", table, *columns, *GIVEN, "--models", MODELS).split())
-    words = text.split("Next: relae fit DATA ")[1].split()
-    shell.ok("fit", table, *columns, *words[:-1], tmp_path / "m")
-    from relae import store
+@pytest.fixture
+def odd(tmp_path):
+    """A folder with names that a shell would take apart: visits, and what is known of the items."""
+    folder = tmp_path / "it's a folder"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    visits = ["who is it,what's had,stars,amount,day"]
+    for user in range(60):
+        for item in sorted(rng.choice(np.arange(user % 3, 24, 3), 5, replace=False)):
+            day = f"2026-01-{1 + user % 28:02}"
+            visits.append(f"u{user},{item},{rng.integers(1, 6)},{rng.integers(1, 9)},{day}")
+        visits.append(f"u{user},{rng.integers(24)},5,1,2026-01-02")
+    (folder / "the visits.csv").write_text("\n".join(visits))
+    known = ["what's had,genres,year", *(f"{item},{'a;b' if item % 2 else 'b;c'},{2000 + item}" for item in range(26))]
+    (folder / "$what is known.csv").write_text("\n".join(known))
+    titles = ["item,title", *(f"{item},Title {item}" for item in range(26))]
+    (folder / "titles & more.csv").write_text("\n".join(titles))
+    return folder
 
+
+ODD = (
+    *("--user", "who is it", "--item", "what's had", "--rating", "stars", "--min-rating", 2),
+    *("--weight", "amount", "--weighting", "log", "--timestamp", "day", "--half-life", 1e12),
+    *("--min-user-count", 2, "--min-item-count", 3),
+    *("--feature-columns", "genres,year", "--separator", "genres=;", "--feature-weight", 0.5),
+)
+
+
+def typed(command, folder):
+    """Run a command line in a shell, as a person would."""
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin" / "relae").write_text(f'#!/bin/sh\nexec {shlex.join(COMMAND)} "$@"\n')
+    (folder / "bin" / "relae").chmod(0o755)
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("out", [None, "a comparison"])
+def test_the_last_line_is_a_command_that_fits_the_first_of_the_table(odd, out, shell, monkeypatch):
+    """As typed, with all columns, filters and features, and names that need quotes."""
+    monkeypatch.chdir(odd)
+    files = ("the visits.csv", "--features", "$what is known.csv", "--titles", "titles & more.csv")
+    given = ("--k", 5, "--budget", 2, "--share", 0.2, "--models", "ease,rlae,contentknn")
+    given += () if out is None else ("--out", out)
+    text = shell.ok("compare", *files, *ODD, *given)
+    best = shell.ok("compare", *files, *ODD, *given, "--json")
+    first = json.loads(best)["models"][0]
+    assert first["model"] != "popularity"
+    command = text.rstrip("\n").splitlines()[-1]
+    assert command.startswith("relae fit ")
+    assert ("--from" in command) == (out is not None)
+    done = typed(command, odd)
+    assert done.returncode == 0, done.stderr
+    saved = store.open_model(odd / f"{first['model']}-model")
+    assert repr(saved.model) == first["called"]
+    names = [name for name in ODD[::2] if name not in ("--separator",)]
+    columns = {name[2:].replace("-", "_"): value for name, value in zip(ODD[::2], ODD[1::2], strict=True)}
+    assert len(names) == len(columns) - 1
+    wanted = Columns(**columns | {"separator": ["genres=;"]}, features=odd / files[2], titles=odd / files[4])
+    _, data = read(str(odd / files[0]), wanted)
+    assert saved.histories.users == data.users
+    assert saved.model.items_ == data.items
+    assert (saved.histories.matrix != data.matrix).nnz == 0
+    assert list(saved.model.titles_) == list(data.titles)
+    assert f"{first['model']}-model-2" in next_line(shell, files, given)  # a folder that is there is not replaced
+
+
+def next_line(shell, files, given):
+    return shell.ok("compare", *files, *ODD, *given).rstrip("\n").splitlines()[-1]
+
+
+def test_a_comparison_is_something_to_fit_from(table, columns, expected, shell, tmp_path):
+    out = tmp_path / "comparison"
+    shell.ok("compare", table, *columns, *GIVEN, "--models", MODELS, "--out", out)
     best = max(expected.values(), key=lambda row: row.evaluation["ndcg@5"])
+    text = " ".join(shell.ok("fit", "--from", out, "--out", tmp_path / "m").split())
     assert repr(store.load(tmp_path / "m")) == best.evaluation.model
+    assert "number 1 of 4 in its table by the ndcg@5 of the test users" in text
+    shell.ok("fit", "--from", out, "--model", "itemknn", "--out", tmp_path / "knn")
+    assert repr(store.load(tmp_path / "knn")) == expected["itemknn"].evaluation.model
+    line = shell("fit", "--from", out, "--model", "gfcf", "--out", tmp_path / "no").line()
+    assert "has no GFCF: its models are" in line
+    answer = json.loads(shell.ok("evaluate", "--from", out, "--k", 5, "--metrics", "ndcg", "--json"))
+    [found] = [row for row in answer if (row["metric"], row["k"]) == ("ndcg", 5)]
+    assert found["mean"] == pytest.approx(best.evaluation["ndcg@5"])  # the same split
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_parameter_can_be_typed(name):
+    """What compare writes after --set is read as the same value."""
+    model = kind(name)()
+    for parameter, value in model.get_params().items():
+        others = [value, (3, 5)] if isinstance(value, tuple) else [value]
+        others += [not value] if isinstance(value, bool) else [value * 3] if isinstance(value, (int, float)) else []
+        others += [0.125] if value is None else []
+        for other in others:
+            assert _pair(model, f"{parameter}={as_text(other)}") == (parameter, other)
 
 
 def test_an_auto_split_admits_the_models_that_are_named(table, columns, shell):

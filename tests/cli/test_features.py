@@ -240,7 +240,7 @@ def test_a_search_and_its_report_are_about_new_items(table, given, tmp_path, she
 def test_amounts_and_ages_are_weights(dated, tmp_path, shell):
     given = ("--weight", "amount", "--timestamp", "ts", "--weighting", "log", "--half-life", 2000)
     shell.ok("fit", dated, *given, "--l2", 10, "--out", tmp_path / "m")
-    plain = Interactions.read(dated, weight="amount", timestamp="ts")
+    plain = Interactions.read(dated, weight="amount", weighting="linear", timestamp="ts")
     weights = np.log2(1 + plain.matrix.data) * 0.5 ** ((plain.times.max() - plain.times) / 2000)
     np.testing.assert_allclose(store.open_model(tmp_path / "m").histories.matrix.data, weights, rtol=1e-5)
     model = RDLAE(l2=10.0).fit(plain.weighted("log", half_life=2000))
@@ -256,9 +256,21 @@ def test_weights_are_another_search(dated, tmp_path, shell):
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert "--weighting sqrt" in result["command"]
     divided = load(str(dated), Columns.of(result["request"]["columns"]), share=0.2)
-    amounts = Interactions.read(dated, weight="amount").matrix.data
+    amounts = Interactions.read(dated, weight="amount", weighting="linear").matrix.data
     np.testing.assert_allclose(divided.data.matrix.data, np.sqrt(amounts), rtol=1e-6)
-    assert "differs in data" in shell("tune", dated, *given, "--out", tmp_path / "run").err
+    other = shell("tune", dated, *given, "--weighting", "linear", "--out", tmp_path / "run")
+    assert "differs in data" in other.err
+
+
+@pytest.mark.filterwarnings("always::relae.errors.WeightingWarning")
+def test_a_weighting_that_is_not_given_is_chosen_and_told(dated, shell, tmp_path):
+    done = shell("fit", dated, "--weight", "amount", "--out", tmp_path / "model", "--json")
+    assert done.err == (
+        "relae: --weight amount: an amount a counts log₂(1 + a) (there are too few users to try). Set --weighting log "
+        "to keep that, or another one of linear, sqrt, log, binary\n"
+    )
+    wanted = Interactions.read(dated, weight="amount", weighting="log")
+    assert np.array_equal(store.open_model(tmp_path / "model").histories.matrix.data, wanted.matrix.data)
 
 
 def test_one_for_all_is_the_default(dated):

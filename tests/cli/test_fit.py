@@ -162,7 +162,8 @@ def test_what_a_training_was_validated_by_is_said(given, said, table, columns, t
 
 def test_columns_count(table, tmp_path, shell):
     given = ("--user", "who", "--item", "what", "--rating", "stars", "--min-rating", 5, "--min-item-count", 3)
-    answer = json.loads(shell.ok("fit", table, *given, "--weight", "stars", "--out", tmp_path / "m", "--json"))
+    given += ("--weight", "stars", "--weighting", "linear")
+    answer = json.loads(shell.ok("fit", table, *given, "--out", tmp_path / "m", "--json"))
     assert answer["data"]["interactions"] < 700
     assert set(store.open_model(tmp_path / "m").histories.matrix.data) <= {5.0, 10.0}
 
@@ -205,9 +206,11 @@ def test_what_is_given_goes_before_the_run(tuned, data, tmp_path, shell):
     best = read_run(tuned).bests["DLAE"]
     assert same_lists(tmp_path / "m", DLAE(7.0, best.dropout).fit(data), data)
     other = tmp_path / "other.csv"
-    other.write_text("who,thing\na,1\na,2\nb,2\nb,3\nc,1\n")
+    other.write_text("who,thing\na,1004\na,1005\nb,1005\nb,1006\nc,1004\n")  # ids that the run's titles have
     shell.ok("fit", other, "--from", tuned, "--item", "thing", "--out", tmp_path / "n")  # who is the run's column
-    assert store.open_model(tmp_path / "n").info["data"]["items"] == 3
+    saved = store.open_model(tmp_path / "n")
+    assert saved.info["data"]["items"] == 3
+    assert list(saved.model.titles_) == ["Title of 4", "Title of 5", "Title of 6"]
 
 
 def test_a_benchmark_and_a_folder_of_lists(tmp_path, shell):

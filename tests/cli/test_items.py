@@ -27,7 +27,8 @@ def test_similar_items(saved, model, data, shell):
 
 
 def test_similar_to_a_title_names_the_item(saved, shell):
-    assert "by their titles: 1009 (Title of 9)" in shell("similar", saved, "title of 9").line()
+    said = shell("similar", saved, "title of 9").line()
+    assert said == "item 'title of 9' is unknown to the model (did you mean 1009 Title of 9?)"
 
 
 def test_explanations_add_up(saved, model, data, shell):

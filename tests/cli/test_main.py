@@ -125,6 +125,46 @@ def test_a_warning_is_a_line_too():
     assert (done.returncode, done.stderr) == (0, "relae: careful now\n")
 
 
+@pytest.mark.parametrize("module", ["typing", "numpy", "typer", "relae.cli._options"])
+def test_an_interrupt_while_modules_are_imported_is_a_line(module):
+    """The first second is spent on imports, each of which an interrupt may meet."""
+    code = f"""
+import builtins, os, signal, sys
+from relae.__main__ import main
+plain = builtins.__import__
+def importing(name, *rest):
+    if name == {module!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return plain(name, *rest)
+builtins.__import__ = importing
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "relae: interrupted\n")
+
+
+def test_it_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "relae", "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("relae ")
+
+
+def test_a_closed_stdout_is_told():
+    done = subprocess.run(
+        [*COMMAND, "demo"], stderr=subprocess.PIPE, text=True, check=False, preexec_fn=lambda: os.close(1)
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "relae: stdout is closed, so that there is nowhere to show a result: give > /dev/null to do without\n"
+    )
+
+
 # --- where it runs -----------------------------------------------------------------------------------------------
 
 
@@ -208,14 +248,17 @@ def test_every_setting_of_the_service_is_an_option(shell, monkeypatch, saved):
     names = {name for name in Settings.__dataclass_fields__ if name.startswith("max_")}
     assert set(_LIMITS) == names
     monkeypatch.setenv("RELAE_API_KEY", "secret")
-    given = [part for at, name in enumerate(sorted(names)) for part in (f"--{name.replace('_', '-')}", 7 + at)]
+    given = [part for at, name in enumerate(sorted(names)) for part in (f"--{name.replace('_', '-')}", 99 - at)]
     cors = ("--cors", "https://a.example", "--cors", "https://b.example")
     rest = ("--host", "::1", "--port", 81, "--workers", 2, "--threads", 3, "--verify", "--quiet", "--stop-seconds", 4)
-    shell.ok("serve", saved, *given, *cors, *rest)
-    limits = {name: 7 + at for at, name in enumerate(sorted(names))}
+    more = ("--allowed-host", "a.example", "--in-memory", "--client-seconds", 5)
+    more += ("--wait-seconds", 6, "--hang-seconds", 7)
+    shell.ok("serve", saved, *given, *cors, *rest, *more)
+    limits = {name: 99 - at for at, name in enumerate(sorted(names))}
     wanted = Settings(
         saved, "::1", 81, 2, "secret", ("https://a.example", "https://b.example"), threads=3, verify=True, log=False,
-        stop_seconds=4, **limits,
+        stop_seconds=4, allowed_hosts=("a.example",), in_memory=True, client_seconds=5, wait_seconds=6, hang_seconds=7,
+        **limits,
     )  # fmt: skip
     assert found == [wanted]
     monkeypatch.delenv("RELAE_API_KEY")
@@ -248,3 +291,34 @@ def test_a_service_starts_answers_and_stops(saved):
     ours = json.loads(shown("recommend", saved, "--history", "1000,1004", "--k", 3, "--json"))
     assert [entry["item"] for entry in answer["items"]] == [entry["item"] for entry in ours["items"]]
     assert {name: answer[name] for name in answer if name != "items"} == {n: ours[n] for n in ours if n != "items"}
+
+
+# --- limits of memory --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems know no limit of address space, or do not keep it")
+def test_a_limit_of_virtual_memory_that_is_too_low_is_told(table, columns):
+    """Below it libraries end the process, or wait for ever, each in a way of its own."""
+
+    def limited(space: int, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        import resource
+
+        return run(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (space, space)))
+
+    done = limited(800_000_000, "plan", table, *columns)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        2,
+        "",
+        "relae: the limit of virtual memory (ulimit -v) is 0.8 GB, and 2.0 GB are needed before there is any data: "
+        "raise the limit\n",
+    )
+    assert limited(800_000_000, "plan", "--help").returncode == 0
+    assert limited(3_000_000_000, "plan", table, *columns).returncode == 0
+
+
+def test_a_file_that_a_limit_leaves_no_room_for_is_refused_before_it_is_read(table, columns, shell, monkeypatch):
+    monkeypatch.setattr("relae.data._tables.free_address_space", lambda: 5_000)
+    said = shell("plan", table, *columns).line()
+    assert said.startswith(
+        f"reading {table} takes about 0.0 GB of address space, and the limit of this process (ulimit"
+    )

@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae import RDLAE, Interactions
+import relae
+from relae import RDLAE, Interactions, PlanError
 from relae.cli import _recommend
 
+from .conftest import TITLES
 from .suite import COMMAND, files, run, shown
 
 READ = {".parquet": pl.read_parquet, ".csv": pl.read_csv, ".jsonl": pl.read_ndjson}
@@ -149,15 +151,74 @@ def test_users_by_their_ids(saved, model, data, shell):
     assert two["results"][0] == one
 
 
-def test_nothing_known_is_what_is_popular(saved, model, shell):
-    answer = json.loads(shell.ok("recommend", saved, "--history", "x", "--k", 2, "--json"))
+def test_no_history_is_what_is_popular(saved, model, shell):
+    answer = json.loads(shell.ok("recommend", saved, "--history", "", "--k", 2, "--json"))
     order = np.lexsort((np.arange(48), -model.item_counts_))[:2]
     assert answer["popular"]
     assert [entry["item"] for entry in answer["items"]] == model.items_.take(order).tolist()
-    done = shell("recommend", saved, "--history", "x", "--k", 2)
-    assert "the most popular items" in done.out
-    assert shell("recommend", saved, "--history", "x", "--k", 2, "--explain").code == 0
-    assert "1 of 1 items in the histories are unknown to the model, and ignored: x" in done.err
+    assert "the most popular items" in shell("recommend", saved, "--history", "", "--k", 2).out
+    assert shell("recommend", saved, "--history", "", "--k", 2, "--explain").code == 0
+
+
+@pytest.mark.parametrize(
+    ("history", "hint"),
+    [
+        ("01004", "the model knows no item of the history, 01004 (did you mean 1004 Title of 4?)"),
+        ("1004.0,zz", "the model knows no item of the history, 1004.0 (did you mean 1004 Title of 4?), zz"),
+        ("title of 14", "the model knows no item of the history, title of 14 (did you mean 1014 Title of 14?)"),
+        ("x", "the model knows no item of the history, x: it has 48 items, such as 1000, 1001, 1002"),
+    ],
+)
+def test_a_history_of_unknown_items_gets_a_suggestion(history, hint, saved, shell):
+    for more in ((), ("--json",), ("--format", "csv")):
+        assert shell("recommend", saved, "--history", history, *more).line() == hint
+    assert shell("explain", saved, "--item", 1000, "--history", history).line() == hint
+
+
+def test_unknown_items_beside_known_ones_get_one_too(saved, shell):
+    done = shell("recommend", saved, "--history", "1000,01004", "--deny", "1001,001002", "--k", 2)
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "1 of 2 items of --deny are unknown to the model, and ignored: 001002 (did you mean 1002 "
+        f"{' '.join(TITLES[2].split())}?)",
+        "1 of 2 items in the histories are unknown to the model, and ignored: 01004 (did you mean 1004 Title of 4?)",
+    ]
+
+
+def test_an_id_without_its_leading_zeros(tmp_path, shell):
+    rng = np.random.default_rng(0)
+    books = [f"{number:010}" for number in (155061224, 345402871, 7, 99, 31, 2005018)]
+    rows = [f"{user:03},{book}" for user in range(30) for book in rng.choice(books, 3, replace=False)]
+    (tmp_path / "books.csv").write_text("\n".join(["user,item", *rows]))
+    shell.ok("fit", tmp_path / "books.csv", "--out", tmp_path / "model")
+    said = shell("recommend", tmp_path / "model", "--history", "155061224").line()
+    assert said == "the model knows no item of the history, 155061224 (did you mean 0155061224?)"
+    assert "it has 30; did you mean 007?" in shell("recommend", tmp_path / "model", "--for", 7).line()
+    with pytest.warns(UserWarning, match="were ignored: '155061224', did you mean '0155061224'?"):
+        relae.load(tmp_path / "model").recommend(["155061224"])
+
+
+def test_more_places_than_items_are_cut(saved, model, shell):
+    done = shell("recommend", saved, "--history", "1004", "--k", 10**12, "--json")
+    answer = json.loads(done.out)
+    assert done.err == "--k 1,000,000,000,000 is cut to the 48 items that there are\n"
+    assert (answer["k"], len(answer["items"])) == (48, 47)
+    done = shell("similar", saved, "1004", "--k", 10**12, "--json")
+    assert len(json.loads(done.out)["items"]) == 47
+    assert shell("recommend", saved, "--all-users", "--k", 10**12).out.count("\n") > 160 * 30
+    with pytest.raises(PlanError, match="there are 48 items, so that a larger k gives nothing more"):
+        model.recommend([1004], k=10**12)
+
+
+def test_json_is_ascii_whatever_the_terminal_is(tmp_path):
+    names = ["Fantômas", "夜", "Ægir", "plain"]
+    rows = [f"{user},{name}" for user in range(40) for name in names[user % 2 :]]
+    (tmp_path / "log.csv").write_text("\n".join(["user,item", *rows]), encoding="utf-8")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    shown("fit", tmp_path / "log.csv", "--model", "ease", "--out", tmp_path / "model", env=environment)
+    text = shown("recommend", tmp_path / "model", "--history", "plain", "--json", env=environment)
+    assert text.isascii()
+    assert {entry["item"] for entry in json.loads(text)["items"]} == {"Fantômas", "夜", "Ægir"}
 
 
 def test_the_table_shows_titles_as_they_are_on_one_line(saved, shell):
@@ -191,7 +252,10 @@ def test_a_pipe_that_is_closed_early_is_no_error(saved):
     process.wait()
 
 
-def test_ctrl_c_leaves_nothing(saved, table, tmp_path):
+@pytest.mark.parametrize(
+    ("sig", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_ctrl_c_and_sigterm_leave_nothing(sig, code, word, saved, table, tmp_path):
     """So many users that it lasts: the file is there in part, and gone afterwards."""
     many = pl.DataFrame({"user": np.repeat(np.arange(200_000), 2), "item": np.tile([1000, 1004], 200_000)})
     many.write_parquet(tmp_path / "many.parquet")
@@ -199,14 +263,18 @@ def test_ctrl_c_leaves_nothing(saved, table, tmp_path):
     out = tmp_path / "out" / "recs.parquet"
     given = ["recommend", saved, "--histories", tmp_path / "many.parquet", "--k", "40", "--out", out]
     process = subprocess.Popen([*COMMAND, *map(str, given)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    part = out.with_name(f".{out.name}.part")
     deadline = time.monotonic() + 60
-    while not (part.exists() and part.stat().st_size) and process.poll() is None and time.monotonic() < deadline:
+    while not _begun(out.parent) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, sig)
     said = process.communicate(timeout=60)
-    assert (process.returncode, *said) == (130, "", "relae: interrupted\n")
+    assert (process.returncode, *said) == (code, "", f"relae: {word}\n")
     assert files(out.parent) == []
+
+
+def _begun(folder):
+    """Whether a file is there in part."""
+    return any(part.stat().st_size for part in folder.glob(".relae-*.part"))
 
 
 def test_a_full_disk_keeps_what_was_there(saved, tmp_path):
@@ -221,8 +289,7 @@ def test_a_full_disk_keeps_what_was_there(saved, tmp_path):
         out.write_text("mine")
         done = run("recommend", saved, "--all-users", "--k", 40, "--out", out, preexec_fn=limit)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "cannot be written" in done.stderr
-        assert "what was there is kept" in done.stderr
+        assert done.stderr == f"relae: {out} cannot be written: File too large; what was there is kept\n"
         assert out.read_text() == "mine"
     assert files(tmp_path) == ["recs.csv", "recs.parquet"]
 

@@ -28,6 +28,10 @@ def places(saved, dual, popular, known, tuned, table, columns, tmp_path_factory)
     (folder / "bytes").write_bytes(b"\xff\xfe\x00")
     (folder / "broken.csv").write_text("who,what\na,1,2\n")
     (folder / "empty.csv").write_text("")
+    (folder / "blanks.csv").write_text(" user ,item\na,1\n")
+    (folder / "twice.csv").write_text("user,item,item\na,1,2\n")
+    (folder / "cr.csv").write_bytes(b"user,item\ra,1\r")
+    (folder / "wide.csv").write_bytes("user,item\na,1\n".encode("utf-16"))
     (folder / "features.csv").write_text("what,kind\n1000,a\n1001,b\n1002,a\n1003,b\n")
     torn = folder / "torn"
     torn.mkdir()
@@ -75,9 +79,26 @@ WRONG = [
     ("plan online-retail --user who", "no columns to choose from: leave --user out"),
     ("plan @broken.csv --user who --item what", "has 3 fields and the header 2"),
     ("plan @empty.csv", "is empty"),
+    (
+        "plan @blanks.csv",
+        "no column 'user' but ' user ', with blanks in its header: remove them there, or set --user ' us",
+    ),
+    ("plan @twice.csv", "has several columns named 'item', in the places 2, 3: rename all but one"),
+    ("plan @cr.csv", "ends its lines with CR alone: convert it"),
+    ("plan @wide.csv", "if it is UTF-16, convert it"),
+    ("plan DATA COLUMNS --overlap drop", "--overlap is for a folder with train.txt and test.txt"),
+    ("plan HERE --overlap keep", "--overlap is one of refuse, drop, got 'keep'"),
+    ("plan online-retail --k-core 3", "no columns to choose from: leave --k-core out"),
     ("plan DATA COLUMNS --min-rating 3", "set --rating"),
     ("plan DATA COLUMNS --min-user-count many", "invalid value 'many' for '--min-user-count'"),
-    ("plan DATA COLUMNS --weighting cubic", "weighting must be one of 'linear', 'sqrt', 'log', 'binary', got 'cubic'"),
+    (
+        "plan DATA COLUMNS --weight stars --weighting cubic",
+        "weighting must be one of 'linear', 'sqrt', 'log', 'binary'",
+    ),
+    ("plan DATA COLUMNS --weighting log", "--weighting log needs the column of the amounts: set --weight"),
+    ("plan online-retail --weighting log", "no columns to choose from: leave --weighting out"),
+    ("recommend MODEL --histories DATA --user who --item what --weight stars", "needs its --weighting"),
+    ("evaluate MODEL --on DATA --user who --item what --weight stars", "needs its --weighting: the one that the model"),
     ("plan DATA COLUMNS --half-life 3", "--half-life 3.0 needs times: read the data with --timestamp"),
     ("plan DATA COLUMNS --features nowhere.csv", "nowhere.csv"),
     ("plan DATA COLUMNS --features DATA", "that item is in the table already"),
@@ -101,7 +122,7 @@ WRONG = [
     ("tune DATA COLUMNS --out HERE/run --split new-items --objective ndcg@9", "needs more items than the 4 there are"),
     ("fit --out HERE/m", "there is no DATA"),
     ("fit DATA COLUMNS", "missing option '--out'"),
-    ("fit DATA COLUMNS --out @file", "is a file, and a model is a folder"),
+    ("fit DATA COLUMNS --out @file", "is a file, and no folder"),
     ("fit DATA COLUMNS --out HERE/file/m", "cannot be made"),
     ("fit DATA COLUMNS --out HERE", "is no model folder"),
     ("fit nowhere.csv --out HERE/m", "neither a file nor a folder nor a benchmark"),
@@ -176,8 +197,8 @@ WRONG = [
     ("compare DATA COLUMNS --time-budget 0 --out HERE/c", "must be a number of minutes above 0, got 0"),
     ("compare DATA COLUMNS --time-budget -1 --out HERE/c", "--time-budget must be a number of minutes above 0, got -1"),
     ("compare DATA COLUMNS --share 2 --out HERE/c", "share must lie between 0 and 1"),
-    ("compare DATA COLUMNS --out @file", "is no folder that may be written to"),
-    ("compare DATA COLUMNS --out HERE/file/c", "is no folder that may be written to"),
+    ("compare DATA COLUMNS --out @file", "is a file, and no folder"),
+    ("compare DATA COLUMNS --out HERE/file/c", "is a file, and no folder"),
     ("report nowhere", "is no folder of a run"),
     ("report RUN --samples -1", "at least 0"),
     ("recommend", "missing argument 'MODEL'"),

@@ -1,12 +1,13 @@
 """Small tables, and the slow and obvious way from a table to a matrix."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from relae.data import Features, Interactions
+from relae.data import Features, Ids, Interactions
 
 USERS = st.one_of(
     st.lists(st.integers(-5, 5), min_size=1, max_size=25),
@@ -75,6 +76,27 @@ def same(left: Interactions, right: Interactions) -> bool:
         and titles
         and same_features(left.features, right.features)
     )
+
+
+def seen_pairs(data: Interactions, items: Iterable | None = None) -> set:
+    """What users have had beside their histories, by raw ids; with `items` also items that are no columns."""
+    axis = data.items if items is None else Ids(sorted(set(items)))
+    found = data.seen_on(axis)
+    if found is None:
+        return set()
+    assert found.dtype == bool
+    assert found.indices.dtype == np.int32
+    assert found.has_canonical_format
+    assert found.data.all()
+    cells = found.tocoo()
+    return set(zip(data.users.take(cells.row), axis.take(cells.col), strict=True))
+
+
+def dropped_users(data: Interactions) -> dict:
+    """The users whom filters dropped, with the filter."""
+    if data.dropped is None:
+        return {}
+    return {user: data.dropped.why(user) for user in data.dropped.users.values.tolist()}
 
 
 def same_features(left: Features | None, right: Features | None) -> bool:

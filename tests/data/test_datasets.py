@@ -37,7 +37,7 @@ def test_online_retail():
 
 @pytest.mark.parametrize("weight", ["quantity", "invoices"])
 def test_online_retail_with_weights(weight):
-    data = online_retail(weight=weight)
+    data = online_retail(weight, weight and "linear")
     assert shape(data) == (4_339, 3_665, 266_802)
     assert data.matrix.data.max() > 80
 
@@ -45,8 +45,9 @@ def test_online_retail_with_weights(weight):
 def test_online_retail_is_the_original():
     folder = real("online-retail")
     for weight in (None, "quantity", "invoices"):
-        original = Interactions.read(folder / "interactions.csv.gz", weight=weight, titles=folder / "items.csv")
-        assert same(online_retail(weight), original)
+        options = {"weight": weight, "weighting": weight and "linear"}
+        original = Interactions.read(folder / "interactions.csv.gz", **options, titles=folder / "items.csv")
+        assert same(online_retail(**options), original)
 
 
 def test_the_licence_comes_with_the_data():
@@ -324,6 +325,10 @@ def test_movielens_by_name():
     )
     assert same(data, expected)
     assert np.array_equal(data.times, expected.times)
+    assert data.seen is None  # the published protocols do not know what was rated low
+    whole = dataset.load(seen=True)
+    assert same(whole, expected)
+    assert (whole.seen != expected.seen).nnz == 0
     rows = pl.read_csv(folder / "interactions.csv.gz").filter(pl.col("rating") >= 4)
     rows = rows.filter(pl.len().over("user") >= 5)
     pairs = dataset.pairs()

@@ -1,5 +1,9 @@
 """Errors name the file, the column, the row and the value, and say what to do."""
 
+import os
+import sys
+import threading
+
 import pandas as pd
 import polars as pl
 import pytest
@@ -183,3 +187,110 @@ def test_what_is_no_table():
 def test_errors_are_value_errors():
     with pytest.raises(ValueError, match="no rows"):
         Interactions.from_frame(pl.DataFrame({"user": [], "item": []}))
+
+
+# --- what a text file may be -------------------------------------------------------------------------------------
+
+
+ROWS = "user,item\n1,2\n1,3\n2,2\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (ROWS.replace("\n", "\r").encode(), r"ends its lines with CR alone: convert it, as by `tr '\\r' '\\n' < "),
+        (ROWS.encode("utf-16"), "its first line has NUL characters: if it is UTF-16, convert it, as by `iconv"),
+        (ROWS.encode("utf-16-be"), "if it is UTF-16"),
+        (b" user ,item\n1,2\n", "no column 'user' but ' user ', with blanks in its header: remove them there, or set"),
+        (b"user,item,item\n1,2,3\n", "several columns named 'item', in the places 2, 3: rename all but one"),
+        (b"user,item,a,a\n1,2,3,4\n", "several columns named 'a', in the places 3, 4"),
+    ],
+)
+def test_what_is_no_plain_text_table(content, message, file):
+    read_fails(message, file(content))
+
+
+def test_columns_without_a_name_do_no_harm(file):
+    assert Interactions.read(file("user,item,,\n1,2,,\n")).n_interactions == 1
+
+
+@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+def test_a_pipe_is_read_like_a_file(read, tmp_path):
+    import gzip
+    import io
+
+    parquet = io.BytesIO()
+    pl.read_csv(ROWS.encode()).write_parquet(parquet)
+    for number, content in enumerate([ROWS.encode(), gzip.compress(ROWS.encode()), parquet.getvalue()]):
+        pipe = tmp_path / f"pipe{number}"
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+        writer.start()
+        found = read(pipe)
+        writer.join()
+        assert found.n_interactions == 3
+        assert found.users.values.tolist() == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_the_name_of_a_file_need_not_be_utf8(tmp_path):
+    path = os.fsencode(tmp_path) + b"/caf\xe9.csv"
+    with open(path, "w") as stream:
+        stream.write(ROWS)
+    assert Interactions.read(os.fsdecode(path)).n_interactions == 3
+    with open(path, "w") as stream:
+        stream.write(ROWS + "1,2,3\n")
+    with pytest.raises(DataError, match="row 4 has 3 fields and the header 2"):
+        Interactions.read(os.fsdecode(path))
+
+
+# --- ids that may not be meant -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+def test_ids_that_are_written_like_missing_values_are_counted(read, file, monkeypatch):
+    monkeypatch.setattr("relae.data._tables.BATCH_ROWS", 2)
+    path = file("user,item\n1,7\nnan,7\nnan,8\n2,NA\n2,8\nnan,9\n")
+    with pytest.warns(UserWarning, match="count as ids") as told:
+        found = read(path)
+    assert [str(warning.message).removeprefix(f"{path}, ") for warning in told] == [
+        "row 2: column 'user' has 'nan' in 3 rows, which count as ids like any others: drop these rows if that means "
+        "that the value is missing",
+        "row 4: column 'item' has 'NA' in 1 row, which count as ids like any others: drop these rows if that means "
+        "that the value is missing",
+    ]
+    assert found.users.values.tolist() == ["1", "2", "nan"]
+
+
+def test_titles_of_no_item_are_an_error(file):
+    path, titles = file(ROWS), file("item,title\n1.0,A\n2.0,B\n3.0,C\n", "titles.csv")
+    message = "none of its 3 titles is of one of the 2 items: it has ids such as '1.0', the interactions have Ids"
+    with pytest.raises(DataError, match=message):
+        Interactions.read(path, titles=titles)
+    with pytest.raises(DataError, match="the mapping: none of its 1 titles"):
+        Interactions.read(path, titles={"x": "A"})
+    assert Interactions.read(path, titles={}).titles.tolist() == [None, None]
+
+
+def test_titles_of_few_items_are_told():
+    frame = pl.DataFrame({"user": [1] * 9, "item": range(9)})
+    titles = {str(10 * item): "T" for item in range(9)}  # of which only 0 is an item
+    with pytest.warns(UserWarning, match="its 9 titles are of only 1 of the 9 items"):
+        Interactions.from_frame(frame, titles=titles)
+
+
+# --- filters -----------------------------------------------------------------------------------------------------
+
+
+def test_one_pass_is_told_where_it_is_not_enough():
+    pairs = [(1, 1), (1, 2), (2, 1), (2, 2), (3, 3), (4, 3), (4, 1)]
+    frame = pl.DataFrame(pairs, schema=["user", "item"], orient="row")
+    with pytest.warns(UserWarning, match="is one pass") as told:
+        once = Interactions.from_frame(frame, min_item_count=2, min_user_count=2)
+    assert str(told[0].message) == (
+        "min_item_count=2 is one pass, before min_user_count=2: after both, 1 of 3 items have fewer than 2 users. To "
+        "drop items and users until all have enough, use k_core=2"
+    )
+    core = Interactions.from_frame(frame, k_core=2)
+    assert (once.n_items, core.n_items) == (3, 2)
+    Interactions.from_frame(frame, min_item_count=2, min_user_count=2, k_core=2)  # nothing to tell

@@ -422,6 +422,31 @@ def test_items_of_the_table_can_be_ignored():
     )
 
 
+@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+def test_items_that_a_filter_dropped_stay_dropped_and_new_ones_come_in(read, tmp_path):
+    rows = ["ann,1,5", "bob,1,5", "ann,2,5", "bob,2,5", "cat,2,5", "ann,3,5"]
+    (tmp_path / "log.csv").write_text("\n".join(["user,item,stars", *rows]) + "\n")
+    table = pl.DataFrame({"item": [1, 2, 3, 9], "title": list("ABCD"), "genre": list("xyxx")})
+    kept = read(tmp_path / "log.csv", min_item_count=2)
+    assert kept.dropped_items.values.tolist() == [3]
+    for some in (kept, kept.weighted("log"), kept.select_users([0, 1])):
+        found = some.with_features(table)
+        assert found.items.values.tolist() == [1, 2, 9]  # 9 nobody has had yet, 3 was dropped
+        assert cells(found).keys() == {(1, "genre=x"), (9, "genre=x")}
+        assert found.dropped_items == kept.dropped_items
+    everything = read(tmp_path / "log.csv").with_features(table)
+    assert everything.items.values.tolist() == [1, 2, 3, 9]
+    rated = read(tmp_path / "log.csv", rating="stars", min_rating=4, k_core=2)
+    assert rated.dropped_items.values.tolist() == [3]
+
+
+def test_an_item_that_nobody_rated_high_enough_is_no_new_item(tmp_path):
+    (tmp_path / "log.csv").write_text("user,item,stars\nann,1,5\nbob,2,5\nbob,3,1\n")
+    table = pl.DataFrame({"item": [1, 2, 3, 9], "genre": list("xxyy")})
+    found = Interactions.read(tmp_path / "log.csv", rating="stars", min_rating=4).with_features(table, min_count=1)
+    assert found.items.values.tolist() == [1, 2, 9]
+
+
 def test_several_tables_side_by_side():
     first = pl.DataFrame({"item": [10, 20, 50], "genre": list("xxx")})
     second = pl.DataFrame({"item": [40, 50, 60], "n": [1, 2, 3]})
@@ -538,7 +563,8 @@ def test_genres_and_years_of_films():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = liked.with_features(films, separators={"genres": "|"})
-    assert found.n_items == films.height == 3_883
+    disliked = len(liked.dropped_items)  # rated, and never with 4 or 5: no new films
+    assert (found.n_items, films.height, disliked) == (3_883 - disliked, 3_883, 173)
     assert found.features.n_features == 19
     assert found.n_interactions == liked.n_interactions
     assert found.title(3907) == "Prince of Central Park, The (1999)"
@@ -550,5 +576,6 @@ def test_genres_and_years_of_films():
         "genres=Comedy",
         "year",
     ]
-    by_hand = films["genres"].str.split("|").list.len().mean()
+    kept = films.filter(~pl.col("item").is_in(liked.dropped_items.values.tolist()))
+    by_hand = kept["genres"].str.split("|").list.len().mean()
     assert of_toy_story.data[:3] == approximately([1 / math.sqrt(by_hand)] * 3)

@@ -15,7 +15,7 @@ import relae.data._places as places
 from relae.data import datasets
 from relae.errors import DataError
 
-from .tables import check_form
+from .tables import check_form, same, seen_pairs
 
 # Users 1 and 3 like five films, user 2 only two; 40 is liked by nobody.
 LIKES = {1: (10, 20, 30, 50, 60), 2: (10, 20), 3: (60, 50, 30, 20, 10)}
@@ -143,6 +143,10 @@ def test_movielens(here, monkeypatch, name, make, options, block):
     assert data.items.values.tolist() == [10, 20, 30, 50, 60]
     assert data.n_interactions == 10
     assert data.titles.tolist() == [FILMS[item] for item in (10, 20, 30, 50, 60)]
+    assert data.seen is None
+    whole = dataset.load(seen=True)
+    assert same(whole, data)
+    assert seen_pairs(whole, FILMS) == {(u, i) for u, i, stars, _ in rated() if stars < 4 and u in (1, 3)}
     first = {(u, i): t for u, i, _, t in rated()}
     assert data.times.tolist() == [first[u, i] for u in (1, 3) for i in (10, 20, 30, 50, 60)]
 
@@ -182,6 +186,7 @@ def test_netflix(here, monkeypatch, make, block):
     assert data.titles.tolist() == [FILMS[item] for item in (10, 20, 30, 50, 60)]
     days = {(u, i): np.datetime64(f"2005-09-{t % 28 + 1:02d}T00", "us").astype(int) for u, i, _, t in rated()}
     assert data.times.tolist() == [days[u, i] for u in (1, 3) for i in (10, 20, 30, 50, 60)]
+    assert seen_pairs(dataset.load(seen=True), FILMS) == {(1, 40), (3, 40)}
     pairs = dataset.pairs()
     assert pairs.items.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     assert pairs.users.tolist() == [1, 0] * 5

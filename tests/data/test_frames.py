@@ -31,7 +31,7 @@ def test_without_weights_a_cell_is_one_however_often_it_occurs(table):
 
 @given(tables().filter(lambda table: len(summed(table)) > 0))
 def test_with_weights_a_cell_is_their_sum(table):
-    data = Interactions.from_frame(table, weight="weight")
+    data = Interactions.from_frame(table, weight="weight", weighting="linear")
     check_form(data)
     assert as_dict(data) == summed(table)
 
@@ -39,7 +39,10 @@ def test_with_weights_a_cell_is_their_sum(table):
 @given(tables().filter(lambda table: len(summed(table)) > 0), st.integers(0, 2**32 - 1))
 def test_the_order_of_the_rows_does_not_matter(table, seed):
     shuffled = table.sample(fraction=1.0, shuffle=True, seed=seed)
-    assert same(Interactions.from_frame(table, weight="weight"), Interactions.from_frame(shuffled, weight="weight"))
+    assert same(
+        Interactions.from_frame(table, weight="weight", weighting="linear"),
+        Interactions.from_frame(shuffled, weight="weight", weighting="linear"),
+    )
 
 
 @given(tables(), st.integers(1, 5))
@@ -96,7 +99,7 @@ def test_every_kind_of_table_gives_the_same(tmp_path_factory, table):
     table.write_csv(folder / "t.data", separator="|")
     table.write_parquet(folder / "t.parquet")
 
-    columns = {"weight": "weight", "rating": "rating", "min_rating": 1}
+    columns = {"weight": "weight", "weighting": "linear", "rating": "rating", "min_rating": 1}
     expected = Interactions.from_frame(table, **columns)
     for frame in (table.lazy(), pd.DataFrame(table.to_dict(as_series=False)), table.to_arrow()):
         assert same(Interactions.from_frame(frame, **columns), expected)
@@ -192,13 +195,13 @@ def test_columns_of_other_names(tmp_path):
 
 def test_one_column_may_be_rating_and_weight():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 1, 1], "stars": ["4", " 5", "2"]})
-    data = Interactions.from_frame(frame, weight="stars", rating="stars", min_rating=4)
+    data = Interactions.from_frame(frame, weight="stars", weighting="linear", rating="stars", min_rating=4)
     assert as_dict(data) == {(1, 1): 9.0}
 
 
 def test_zero_weights_are_no_interactions():
     frame = pl.DataFrame({"user": [1, 2, 2], "item": [1, 1, 2], "n": [0, 3, 0]})
-    data = Interactions.from_frame(frame, weight="n")
+    data = Interactions.from_frame(frame, weight="n", weighting="linear")
     assert as_dict(data) == {(2, 1): 3.0}
     assert data.users.values.tolist() == [2]
 
@@ -264,7 +267,7 @@ assert online_retail().n_users == 4_339
 table = {"user": ["b", "a"], "item": [1, 2], "n": [1.5, 2.0]}
 titles = pandas.DataFrame({"item": [1], "title": ["one"]})
 for frame in (polars.DataFrame(table), pandas.DataFrame(table)):
-    data = Interactions.from_frame(frame, weight="n", titles=titles)
+    data = Interactions.from_frame(frame, weight="n", weighting="linear", titles=titles)
     assert data.users.values.tolist() == ["a", "b"]
     assert data.title(1) == "one"
 """

@@ -46,7 +46,7 @@ def test_encoding_is_a_plain_array_that_decodes_to_the_same(values):
     ids = Ids(values)
     plain = ids.encode()
     assert plain.dtype in (np.int64, np.uint8)
-    assert Ids.decode(plain) == ids
+    assert Ids.decode(plain, len(ids)) == ids
 
 
 @given(st.lists(st.floats(allow_nan=True), max_size=20))
@@ -199,3 +199,22 @@ def test_equality_and_repr():
 def test_values_that_cannot_be_ids_are_refused(values, message):
     with pytest.raises(DataError, match=message):
         Ids(values)
+
+
+@pytest.mark.parametrize(
+    ("ids", "value", "alike"),
+    [
+        (["0155061224", "155061224X", "00a"], "155061224", ["0155061224"]),
+        (["0155061224", "155061224x"], " 155061224X ", ["155061224x"]),
+        (["007", "7", "0007"], "7.0", ["007", "7", "0007"]),
+        (["7.0", "8"], 7, ["7.0"]),
+        (["a", "b"], "c", []),
+        ([7, 0, 12], "007", [7]),
+        ([7, 0, 12], "12.00", [12]),
+        ([7, 0, 12], "000", [0]),
+        ([7, 0, 12], "1.2", []),
+        ([7, 0, 12], "", []),
+    ],
+)
+def test_ids_that_are_alike(ids, value, alike):
+    assert Ids(ids).alike(value) == alike

@@ -143,5 +143,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
         with pytest.raises(DataError, match=f"the user {users[0]} has an item but is not among the owners"):
             write_lists(path, Lists(np.array(users), np.array([1]), np.array(owners, dtype=np.int64)))
     assert path.read_text() == "0 1\n"
-    with pytest.raises(DataError, match="cannot be written: No such file or directory"):
-        write_lists(tmp_path / "nowhere" / "a.txt", Lists(np.array([0]), np.array([1]), np.array([0])))
+    with pytest.raises(DataError, match="cannot be written: "):
+        write_lists(path / "a.txt", Lists(np.array([0]), np.array([1]), np.array([0])))
+    assert path.read_text() == "0 1\n"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from relae.data import Interactions, _numbering, _scan, _tables
 from relae.errors import DataError
 
-from .tables import check_form, same, tables
+from .tables import check_form, dropped_users, same, tables
 
 FOLDERS = itertools.count()
 WRITERS = {
@@ -80,8 +80,17 @@ def agree(scanned, read):
     assert same(scanned, read)
     assert (scanned.times is None) == (read.times is None)
     assert scanned.times is None or np.array_equal(scanned.times, read.times)
+    assert dropped_users(scanned) == dropped_users(read)
+    assert (scanned._seen is None) == (read._seen is None)
+    if read._seen is not None:
+        assert scanned._seen.items == read._seen.items
+        assert np.array_equal(scanned._seen.pairs.indptr, read._seen.pairs.indptr)
+        assert np.array_equal(scanned._seen.pairs.indices, read._seen.pairs.indices)
+        assert (scanned._seen.times is None) == (read._seen.times is None)
+        assert read._seen.times is None or np.array_equal(scanned._seen.times, read._seen.times)
 
 
+@pytest.mark.filterwarnings("ignore:min_item_count=.* is one pass")
 @in_folders
 @given(
     scattered(("parquet",)), st.booleans(), st.integers(1, 5), st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)
@@ -90,6 +99,7 @@ def test_parquet_files_are_one_table(tiny, folder, case, weighted, lowest, users
     frame, places, formats = case
     options = {
         "weight": "weight" if weighted else None,
+        "weighting": "linear" if weighted else None,
         "rating": "rating",
         "min_rating": lowest,
         "min_user_count": users,
@@ -111,7 +121,7 @@ def test_text_files_are_one_table(tiny, folder, case):
     whole = folder() / "whole.csv"
     frame.write_csv(whole)
     path = spread(frame, folder(), places, formats)
-    options = {"weight": "weight", "timestamp": "rating"}
+    options = {"weight": "weight", "weighting": "linear", "timestamp": "rating"}
     agree(
         outcome(lambda: Interactions.scan(path, **options)),
         outcome(lambda: Interactions.read(whole, **options)),
@@ -200,6 +210,23 @@ def test_times_have_one_scale_in_all_files(tiny, tmp_path, first, second):
     agree(Interactions.scan(tmp_path, timestamp="at"), Interactions.from_frame(pl.concat(frames), timestamp="at"))
 
 
+@pytest.mark.parametrize(("low", "high"), [([1, 2], [3, 4]), ([1.5, 2.0], [3.0, 4.0]), ([1.0, 2.0], [2.5, 3.0])])
+def test_times_of_low_ratings_have_the_scale_of_the_others(tiny, tmp_path, low, high):
+    """Also if a file has nothing but low ratings, and it alone has fractions."""
+    frames = [
+        pl.DataFrame({"user": [1, 1], "item": [1, 2], "at": low, "stars": [1, 1]}),
+        pl.DataFrame({"user": [1, 2], "item": [3, 2], "at": high, "stars": [5, 5]}),
+    ]
+    for number, frame in enumerate(frames):
+        frame.write_parquet(tmp_path / f"{number}.parquet")
+    options = {"timestamp": "at", "rating": "stars", "min_rating": 4}
+    scanned = Interactions.scan(tmp_path, **options)
+    agree(scanned, Interactions.from_frame(pl.concat(frames), **options))
+    scale = 1_000_000 if any(at % 1 for at in low + high) else 1
+    assert scanned.times.tolist() == [at * scale for at in high[::-1][1:] + high[1:]]
+    assert scanned.seen_times.tolist() == [low[1] * scale]  # item 1 has no column
+
+
 def test_dates_in_one_file_and_numbers_in_another_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("user,item,at\n1,1,2020-01-31\n")
     (tmp_path / "b.csv").write_text("user,item,at\n1,1,5\n")
@@ -213,7 +240,7 @@ def test_weights_sum_to_the_same_bit_in_any_order(tiny, tmp_path, order):
     parts = {1: [2.0**-30], 2: [2.0**24 + 1], 3: [2.0**-30] * 5}
     for number, part in enumerate(order):
         pl.DataFrame({"user": 1, "item": 1, "weight": parts[part]}).write_parquet(tmp_path / f"{number}.parquet")
-    assert Interactions.scan(tmp_path, weight="weight").matrix.data.tolist() == [2.0**24 + 2]
+    assert Interactions.scan(tmp_path, weight="weight", weighting="linear").matrix.data.tolist() == [2.0**24 + 2]
 
 
 @pytest.mark.parametrize("blank", [1, 4, 9])
@@ -246,7 +273,7 @@ def test_paths_folders_and_patterns(tmp_path):
 
 def test_a_file_named_twice_counts_once(tmp_path):
     (tmp_path / "odd[1].csv").write_text("user,item,weight\n1,5,2\n")
-    data = Interactions.scan([tmp_path / "odd[1].csv", str(tmp_path)], weight="weight")
+    data = Interactions.scan([tmp_path / "odd[1].csv", str(tmp_path)], weight="weight", weighting="linear")
     assert data.matrix.data.tolist() == [2]
 
 

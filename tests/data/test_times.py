@@ -37,7 +37,9 @@ def times_of(column, **options):
 def test_a_pair_has_its_last_time(events, weighted):
     users, items, times = zip(*events, strict=True)
     table = pl.DataFrame({"user": users, "item": items, "ts": times, "weight": [1.5] * len(users)})
-    data = Interactions.from_frame(table, timestamp="ts", weight="weight" if weighted else None)
+    data = Interactions.from_frame(
+        table, timestamp="ts", weight="weight" if weighted else None, weighting="linear" if weighted else None
+    )
     expected = {}
     for user, item, time in events:
         expected[user, item] = max(time, expected.get((user, item), time))
@@ -127,9 +129,13 @@ def test_what_may_not(column, message):
         times_of(column)
 
 
-def test_rows_below_the_rating_need_no_time():
-    table = pl.DataFrame({"user": [1, 2], "item": [1, 1], "ts": [None, 3], "stars": [1, 5]})
-    assert by_pair(Interactions.from_frame(table, timestamp="ts", rating="stars", min_rating=4)) == {(2, 1): 3}
+def test_rows_below_the_rating_need_a_time_too():
+    """Without it nobody could tell from when on the item is seen; a row without a user tells nothing anyway."""
+    table = pl.DataFrame({"user": [1, 2, None], "item": [1, 1, 1], "ts": [None, 3, None], "stars": [1, 5, 1]})
+    options = {"timestamp": "ts", "rating": "stars", "min_rating": 4}
+    with pytest.raises(DataError, match="column 'ts' has no value in row 1: drop the row, fill it, or leave"):
+        Interactions.from_frame(table, **options)
+    assert by_pair(Interactions.from_frame(table[1:], **options)) == {(2, 1): 3}
 
 
 def test_times_in_a_file(tmp_path):
@@ -148,7 +154,7 @@ def test_times_with_a_matrix():
     assert Interactions.from_matrix(sp.csr_array(dense), times=np.array([5, 6, 7], np.int32)).times.dtype == np.int64
     with pytest.raises(DataError, match="2 times for 3 interactions"):
         Interactions(dense, times=[5, 6])
-    with pytest.raises(DataError, match="one integer per interaction, got float64"):
+    with pytest.raises(DataError, match="one integer for each of the interactions, got float64"):
         Interactions(dense, times=[5.0, 6.0, 7.0])
 
 

@@ -22,8 +22,10 @@ def test_counts_equal_those_of_one_table(client, tmp_path, name, weighted):
     x = interactions(300, 70, weighted=weighted)
     files = write_files(tmp_path / "data", x, 11, name=name, weight=weighted)
     weight = "weight" if weighted else None
-    found = Partitions.from_parquet(files, client, weight=weight)
-    expected = Interactions.from_frame(pl.read_parquet(files), user="user", item="item", weight=weight)
+    found = Partitions.from_parquet(files, client, weight=weight, weighting=weight and "linear")
+    expected = Interactions.from_frame(
+        pl.read_parquet(files), user="user", item="item", weight=weight, weighting=weight and "linear"
+    )
     assert found.shape == (expected.n_users, expected.n_items)
     assert found.nnz == expected.n_interactions
     assert found.items == expected.items

@@ -67,6 +67,28 @@ def test_files_have_what_the_model_recommends(client, saved, tmp_path, kind, xi,
     agree(written(found), expected(asked, data.matrix, users, data.items.values, 55))
 
 
+@pytest.mark.parametrize("kind", ["interactions", "partitions"])
+def test_nobody_gets_what_was_rated_low(client, tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(recommending, "_SENT_BYTES", 1e4)
+    (tmp_path / "data").mkdir()
+    rng = np.random.default_rng(0)
+    rated = interactions(300, 40).tocoo()
+    rows = pl.DataFrame({"user": rated.row, "item": rated.col, "stars": rng.integers(1, 6, rated.nnz)})
+    for part in range(3):
+        rows.filter(pl.col("user") % 3 == part).write_parquet(tmp_path / "data" / f"{part}.parquet")
+    how = {"rating": "stars", "min_rating": 4}
+    data = Interactions.from_frame(rows, **how)
+    # Fitted to everything, so that the model has items that the histories have not.
+    EASE(5.0).fit(Interactions.from_frame(rows)).save(tmp_path / "model")
+    files = str(tmp_path / "data" / "*.parquet")
+    histories = data if kind == "interactions" else Partitions.from_parquet(files, client, **how)
+    found = written(recommend_to_parquet(client, tmp_path / "model", histories, tmp_path / "out", 40))
+    had = set(rows.select("user", "item").rows())
+    assert {user for user, _ in found} == set(data.users.values.tolist())
+    assert not had & {(user, item) for (user, _), (item, _) in found.items()}
+    assert len(found) == data.n_users * 40 - len({pair for pair in had if pair[0] in data.users.values})
+
+
 def test_another_way_to_open_a_model(client, saved, tmp_path):
     _, data, _, folder = saved
 

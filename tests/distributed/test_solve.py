@@ -57,7 +57,9 @@ def test_local_is_the_same_to_the_last_bit(client, nearest_by, square, monkeypat
 def test_local_of_weights_and_files(client, tmp_path):
     x = interactions(1500, 400, weighted=True)
     x = as_csr(x[:, np.asarray(x.sum(axis=0)).ravel() > 0], np.float32)
-    files = Partitions.from_parquet(write_files(tmp_path / "data", x, 9, weight=True), client, weight="weight")
+    files = Partitions.from_parquet(
+        write_files(tmp_path / "data", x, 9, weight=True), client, weight="weight", weighting="linear"
+    )
     penalty = penalty_of(x)
     found = solve(files, penalty, client=client, solver="local", neighbours=50)
     expected = solve_here(x, penalty, solver="local", neighbours=50)

@@ -95,13 +95,13 @@ def overall_value(name, lists, k, counts, n_users, head):
 
 def stable_head(counts, share=0.2):
     order = sorted(range(len(counts)), key=lambda item: (-counts[item], item))
-    return {item for item in order[: math.ceil(share * len(counts))] if counts[item] > 0}
+    return set(order[: math.ceil(share * sum(count > 0 for count in counts))])
 
 
 def paper_head(counts, share=0.2):
     """The authors' `argsort(counts)[::-1]`: NumPy still has that introsort for long doubles."""
     order = np.argsort(np.asarray(counts).astype(np.longdouble))[::-1]
-    return {item for item in order[: math.ceil(share * len(counts))].tolist() if counts[item] > 0}
+    return set(order[: math.ceil(share * sum(count > 0 for count in counts))].tolist())
 
 
 def loop_propensities(counts, exponent=0.5, floor=0.01):

@@ -39,6 +39,11 @@ def test_an_item_that_nobody_has_is_never_the_head():
     assert head_items(np.array([0, 3, 0, 0, 0]), 0.6).tolist() == [False, True, False, False, False]
 
 
+def test_items_that_nobody_has_do_not_make_the_head_larger():
+    counts = np.array([*range(10, 0, -1), *[0] * 40])  # a catalog of 50, of which 10 have users
+    assert np.flatnonzero(head_items(counts)).tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.2, 1.5, math.nan])
 def test_a_share_of_nothing_or_of_all_is_refused(share):
     with pytest.raises(ValueError, match="share of head items must lie between 0 and 1"):

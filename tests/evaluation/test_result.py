@@ -92,7 +92,10 @@ def test_estimates_where_nobody_counts():
     nobody, everybody = result.estimates()
     assert (nobody.users, everybody.users) == (0, 2)
     assert np.isnan([nobody.mean, nobody.low, nobody.high]).all()
-    assert "–" in result.to_markdown()
+    reason = "– of tail_ndcg@3: no user has anything to find among the items outside the head (the tail)"
+    assert reason in result.to_markdown()
+    assert reason in Evaluations([result, result]).to_markdown()
+    assert list(result.undefined) == ["tail_ndcg@3"]
     assert math.isnan(result["tail_ndcg@3"])
 
 

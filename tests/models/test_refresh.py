@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from relae import EASE, LAE, RDLAE, RLAE, DataError, Interactions
+import relae
+from relae import EASE, LAE, RDLAE, RLAE, DataError, Interactions, UncheckedUsersWarning
 from relae.models import DAN
 
 from ..oracles import csr, example, new_histories
@@ -37,6 +38,66 @@ def close(ours, theirs, histories=NEW, tolerance=1e-9):
 
 
 # --- update --------------------------------------------------------------------------------------------------------
+
+
+def people(x, first):
+    """Users called "user 0", "user 1", … from a number on."""
+    return Interactions(csr(x), [f"user {first + row}" for row in range(len(x))], NAMES)
+
+
+@pytest.mark.parametrize("solver", ["primal", "dual", "local"])
+def test_users_of_the_fit_are_refused(solver):
+    """A user who comes back is one user with more items, and not two."""
+    old = people(X, 0)
+    model = EASE(6.0, solver=solver, neighbours=9).fit(old)
+    back = people(NEW, USERS - 2)
+    with pytest.raises(DataError, match=f"2 of {len(NEW)} users are users of the fit .* such as 'user {USERS - 2}'"):
+        model.update(back, old)
+    fresh = back.select_users(model.users_.positions(back.users.values) < 0)  # as the message says
+    updated = model.update(fresh, old)
+    assert updated.n_users_ == USERS + len(NEW) - 2
+    whole = data(np.concatenate([X, NEW[2:]]))
+    with pytest.raises(DataError, match=f"such as 'user {USERS + 1}'"):
+        updated.update(people(NEW[1:2], USERS + 1), people(whole.matrix.toarray(), 0))
+    assert model.users_ == old.users
+
+
+def test_a_folder_with_histories_knows_its_users_and_one_without_warns(tmp_path):
+    old = people(X, 0)
+    model = EASE(6.0).fit(old)
+    model.save(tmp_path / "with", histories=old)
+    model.save(tmp_path / "without")
+    model.save(tmp_path / "others", histories=people(X[:5], 0))
+    with pytest.raises(DataError, match="users of the fit"):
+        relae.load(tmp_path / "with").update(people(NEW, USERS - 1))
+    for name in ("without", "others"):
+        unsure = relae.load(tmp_path / name)
+        with pytest.warns(UncheckedUsersWarning, match=f"does not know the ids of the {USERS} users"):
+            unsure.update(people(NEW, USERS))
+    assert not any(b"user 3" in file.read_bytes() for file in (tmp_path / "without").rglob("*") if file.is_file())
+    again = relae.load(tmp_path / "with").update(people(NEW, USERS))
+    again.save(tmp_path / "again", histories=people(np.concatenate([X, NEW]), 0))
+    assert relae.load(tmp_path / "again").users_ == again.users_
+
+
+def test_rows_without_ids_are_new_users_by_definition(tmp_path):
+    model = EASE(6.0).fit(people(X, 0))
+    assert model.update(csr(NEW)).n_users_ == USERS + len(NEW)
+    assert model.update(data(NEW)).users_ == model.users_  # as far as they have ids
+    bare = EASE(6.0).fit(data())
+    bare.save(tmp_path / "m", histories=data())
+    for each in (bare, relae.load(tmp_path / "m")):
+        assert each.users_.positional
+        assert each.update(people(NEW, 0)).n_users_ == USERS + len(NEW)
+        assert each.update(data(NEW)).update(data(NEW)).n_users_ == USERS + 2 * len(NEW)
+
+
+def test_numbers_in_a_file_of_lists_are_ids(tmp_path):
+    (tmp_path / "train.txt").write_text("0 1 2\n1 0 2\n2 1\n")
+    lists = Interactions.read_lists(tmp_path / "train.txt")
+    assert not lists.users.positional
+    with pytest.raises(DataError, match=r"3 of 3 users are users of the fit .* such as 0"):
+        EASE(6.0).fit(lists).update(lists)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])

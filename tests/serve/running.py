@@ -60,12 +60,15 @@ def serving_another(model, folder, **settings):
 class Process:
     """`run(settings)` as a program: what it says on stderr, and what becomes of it."""
 
-    def __init__(self, path, **settings):
-        told = asdict(Settings(path=path, port=0, **settings)) | {"path": str(path)}
+    def __init__(self, path, warnings="error", env=None, **settings):
+        told = asdict(Settings(path=path, **{"port": 0} | settings)) | {"path": str(path)}
         self.lines: list[dict] = []
         self._arrived: queue.SimpleQueue = queue.SimpleQueue()
         self.popen = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", RUN, json.dumps(told)], stderr=subprocess.PIPE, text=True
+            [sys.executable, "-W", warnings, "-c", RUN, json.dumps(told)],
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | (env or {}),
         )
         self.reader = threading.Thread(target=self._read)
         self.reader.start()

@@ -1,10 +1,13 @@
 """Who may ask, from where, and what the page may do."""
 
+import asyncio
 import re
+import socket
 
 import pytest
 
 from relae.serve import Settings
+from relae.serve._middleware import LimitHosts
 from tests.serve.running import serving
 from tests.serve.test_refusals import refused
 
@@ -96,6 +99,79 @@ def test_a_reload_needs_a_key(client):
     assert "SIGHUP" in refused(client.post("/v1/reload"), 403)["message"]
 
 
+# --- names of the service --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "LOCALHOST:8000",
+        "relae.localhost",
+        "localhost.",
+        "127.0.0.1:1",
+        "[::1]:8000",
+        "[::1]",
+        "192.168.1.7",
+    ],
+)
+def test_over_loopback_it_answers_to_local_names(client, host):
+    for path in ("/", "/healthz", "/v1/model"):
+        assert client.get(path, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", ""]
+)
+@pytest.mark.parametrize(
+    "path", ["/", "/healthz", "/metrics", "/openapi.json", "/v1/model", "/v1/recommend", "/nowhere"]
+)
+def test_over_loopback_it_answers_to_no_others(client, host, path):
+    answer = client.request("POST" if "recommend" in path else "GET", path, headers={"Host": host})
+    assert "--allowed-host" in refused(answer, 421)["message"]
+
+
+def test_a_second_name_does_not_help(client):
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=60) as connection:
+        connection.sendall(b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 421")
+
+
+def test_names_that_are_allowed(folder):
+    with serving(folder, allowed_hosts=("recommend.example",)) as client:
+        for host, status in (("Recommend.Example:443", 200), ("localhost", 200), ("evil.example", 421)):
+            assert client.get("/v1/model", headers={"Host": host}).status_code == status
+    with serving(folder, allowed_hosts=("*",)) as client:
+        assert client.get("/v1/model", headers={"Host": "evil.example"}).status_code == 200
+    with serving(folder, host="my-machine") as client:
+        assert client.get("/v1/model", headers={"Host": "my-machine:8000"}).status_code == 200
+
+
+def test_from_elsewhere_it_answers_to_all_names_unless_told(folder):
+    async def asked(allowed, server):
+        async def app(scope, receive, send):
+            passed.append(scope)
+
+        async def send(message):
+            sent.append(message.get("status"))
+
+        passed, sent = [], []
+        scope = {"type": "http", "headers": [(b"host", b"shop.example")], "server": server}
+        await LimitHosts(app, "0.0.0.0", allowed)(scope, None, send)
+        return len(passed), sent[:1]
+
+    for allowed, server, expected in (
+        ((), ("10.0.0.7", 8000), (1, [])),
+        ((), ("/run/relae.sock", None), (1, [])),
+        ((), None, (1, [])),
+        ((), ("127.0.0.1", 8000), (0, [421])),
+        ((), ("::1", 8000), (0, [421])),
+        (("recommend.example",), ("10.0.0.7", 8000), (0, [421])),
+        (("shop.example",), ("10.0.0.7", 8000), (1, [])),
+    ):
+        assert asyncio.run(asked(allowed, server)) == expected, (allowed, server)
+
+
 # --- other origins ---------------------------------------------------------------------------------------------------
 
 PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
@@ -171,6 +247,11 @@ def test_head_requests(client):
         ({"cors": ("shop.example",)}, "https://shop.example"),
         ({"cors": ("https://shop.example/",)}, "origin"),
         ({"stop_seconds": -1}, "stop_seconds"),
+        ({"client_seconds": 0}, "client_seconds"),
+        ({"wait_seconds": 0}, "wait_seconds"),
+        ({"hang_seconds": 0}, "hang_seconds"),
+        ({"allowed_hosts": ("https://shop.example",)}, "without scheme and port"),
+        ({"allowed_hosts": ("",)}, "allowed host"),
     ],
 )
 def test_settings_are_checked(wrong, words):

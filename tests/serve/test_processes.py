@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+import httpx
 import numpy as np
 import psutil
 import pytest
@@ -33,7 +34,9 @@ def test_a_stop_is_graceful(folder, workers, sig):
         body = json.dumps({"history": [7, 37]}).encode()
         # a request under way: its body comes only after the stop was asked for
         with socket.create_connection((host, port)) as under_way:
-            under_way.sendall(f"POST /v1/recommend HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            under_way.sendall(
+                f"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            )
             under_way.sendall(body[:5])
             time.sleep(0.3)
             process.tell(sig)
@@ -89,6 +92,67 @@ def test_a_worker_that_dies_is_replaced(folder):
             assert client.get("/v1/model").status_code == 200
 
 
+def test_workers_that_are_killed_again_and_again_are_replaced(folder):
+    with running(folder, workers=2) as (process, client):
+        for _ in range(8):  # more often than workers may end before they are ready
+            os.kill(children(process)[0].pid, signal.SIGKILL)
+            process.said("ready")
+            assert client.get("/v1/model").status_code == 200
+        assert process.popen.poll() is None
+
+
+def test_a_worker_that_is_stopped_is_replaced(folder):
+    with running(folder, workers=2, hang_seconds=2) as (process, client):
+        first, second = (child.pid for child in children(process))
+        os.kill(first, signal.SIGSTOP)
+        assert process.said("a worker hangs")["pid"] == first
+        assert process.said("a worker ended")["pid"] == first
+        new = process.said("ready")["pid"]
+        assert {child.pid for child in children(process)} == {second, new}
+        for _ in range(10):
+            assert client.get("/v1/model", headers={"Connection": "close"}).status_code == 200
+
+
+ENDLESS = """
+import re
+from relae.serve import _replies
+plain = _replies.search
+def search(snapshot, query, limit):
+    while query == "for ever":
+        pass
+    if query == "without the loop":  # holds the interpreter, so that nothing else runs in the process
+        re.match(r"(a+)+$", "a" * 60 + "b")
+    return plain(snapshot, query, limit)
+_replies.search = search
+"""
+
+
+@pytest.mark.parametrize("query", ["for ever", "without the loop"])
+def test_a_worker_with_an_endless_call_is_replaced(folder, tmp_path, query):
+    (tmp_path / "sitecustomize.py").write_text(ENDLESS)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with running(folder, workers=2, hang_seconds=2, env={"PYTHONPATH": path}) as (process, client):
+        before = {child.pid for child in children(process)}
+        with pytest.raises(httpx.TransportError):
+            client.get("/v1/items", params={"q": query})
+        hanging = process.said("a worker hangs")["pid"]
+        new = process.said("ready")["pid"]
+        assert {child.pid for child in children(process)} == before - {hanging} | {new}
+        assert client.get("/v1/items", params={"q": "star"}).status_code == 200
+
+
+def test_one_process_with_an_endless_call_can_be_stopped(folder, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(ENDLESS)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with running(folder, hang_seconds=1, stop_seconds=1, env={"PYTHONPATH": path}) as (process, client):
+        with socket.create_connection((client.base_url.host, client.base_url.port), timeout=60) as connection:
+            connection.sendall(b"GET /v1/items?q=for+ever HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            until(lambda: client.get("/healthz").status_code == 503)
+            process.tell(signal.SIGTERM)
+            assert process.ended() == 1
+        assert "stopped" in [line["event"] for line in process.rest()]
+
+
 def test_one_that_cannot_be_replaced_does_not_stop_the_others(model, tmp_path):
     path = tmp_path / "live"
     store.save(model, path)
@@ -98,6 +162,7 @@ def test_one_that_cannot_be_replaced_does_not_stop_the_others(model, tmp_path):
         for _ in range(2):
             assert "not JSON" in process.said("the worker cannot start")["reason"]
             assert client.post("/v1/recommend", json={"history": [7]}).status_code == 200
+        (path / "model.json").unlink()  # a save does not replace what it does not know
         store.save(model, path)
         process.said("ready")
         assert len(children(process)) == 2
@@ -177,6 +242,20 @@ def test_without_the_extra_the_way_to_it_is_named(folder):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == ["RelaeError uvicorn is not installed: pip install 'relae[serve]'"] * 2
+
+
+def test_a_damaged_cache_of_the_compiler_is_a_warning_and_the_service_comes_up(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    with running(folder, warnings="default"):
+        pass
+    kept = list(tmp_path.rglob("*.nbi"))
+    assert kept
+    for place in kept:
+        place.write_bytes(b"")
+    with running(folder, warnings="default") as (process, client):
+        warned = [line for line in process.lines if line["level"] == "warning"]
+        assert any(f"the compiled kernels in {tmp_path}" in line["event"] for line in warned)
+        assert client.get("/readyz").status_code == 200
 
 
 def test_settings_come_without_the_extra():

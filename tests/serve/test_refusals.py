@@ -88,7 +88,12 @@ def test_a_refusal_says_why(client, body, field, words):
         ("recommend/batch", {"histories": [[7], 7]}, "histories", "histories[1]"),
         ("recommend/batch", {"histories": [[7], [7, None]]}, "histories", "histories[1][1]"),
         ("recommend/batch", {"histories": [[7]] * 257}, "histories", "257 entries, and at most 256"),
-        ("recommend/batch", {"histories": [[7]] * 100, "k": 1000}, "k", "100,000 items"),
+        (
+            "recommend/batch",
+            {"histories": [[7]] * 26, "explain": True, "k": 40},
+            "explain",
+            "1,040 items, and with explain",
+        ),
         ("recommend/batch", {"users": 1000}, "users", "list of ids"),
         ("path", {"history": [7], "xis": []}, "xis", "list of numbers"),
         ("path", {"history": [7], "xis": [0.5, 2]}, "xis", "got 2"),
@@ -167,6 +172,7 @@ def test_places_and_methods_that_are_not_there(client):
 
 def test_limits_are_those_of_the_settings(folder):
     limits = {"max_history": 3, "max_k": 5, "max_batch": 2, "max_ids": 4, "max_xis": 2, "max_results": 6}
+    limits |= {"max_explained": 3}
     with serving(folder, **limits) as client:
         told = client.get("/v1/model").json()["limits"]
         assert told | {"body_bytes": 0} == {name.removeprefix("max_"): most for name, most in limits.items()} | {
@@ -181,7 +187,15 @@ def test_limits_are_those_of_the_settings(folder):
             ("recommend/batch", {"histories": [[], []], "k": 3}, {"histories": [[], [], []], "k": 1}, "histories"),
             ("recommend/batch", {"users": [1000, 1001], "k": 3}, {"users": [1000] * 3, "k": 1}, "users"),
             ("recommend/batch", {"histories": [[], []], "k": 3}, {"histories": [[], []], "k": 4}, "k"),
-            ("path", {"history": [7], "xis": [0, 1]}, {"history": [7], "xis": [0, 0, 1]}, "xis"),
+            (
+                "recommend",
+                {"history": [7], "k": 3, "explain": True},
+                {"history": [7], "k": 4, "explain": True},
+                "explain",
+            ),
+            ("path", {"history": [7], "xis": [0, 1], "k": 3}, {"history": [7], "xis": [0, 0, 1], "k": 1}, "xis"),
+            ("path", {"history": [7], "xis": [0, 1], "k": 3}, {"history": [7], "xis": [0, 1], "k": 4}, "k"),
+            ("path", {"history": [7], "item_norms": [0], "k": 5}, {"history": [7], "item_norms": [0, 1], "k": 4}, "k"),
         ):
             assert client.post(f"/v1/{path}", json=good).status_code == 200
             assert refused(client.post(f"/v1/{path}", json=bad))["field"] == field

@@ -1,8 +1,11 @@
 """A new model takes over while requests are answered, and a bad one does not."""
 
+import json
+import os
 import shutil
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from relae import EASE, RDLAE, store
 from tests.serve.running import running, serving, until
 from tests.serve.test_operations import values
 from tests.serve.test_refusals import refused
+from tests.store.tampering import seal
 
 KEY = {"X-API-Key": "secret"}
 QUESTION = {"history": [7, 37], "k": 5}
@@ -137,6 +141,7 @@ def test_twenty_reloads_under_load(live, models):
             if turn == 11:
                 (live / "model.json").write_bytes(b"garbage")
                 assert client.post("/v1/reload", headers=KEY).status_code == 409
+                (live / "model.json").unlink()  # a save does not replace what it does not know
                 continue
             store.save(models[name], live, title=name)
             answered = load.answers
@@ -156,6 +161,26 @@ def test_a_signal_reloads_one_worker(live, models):
         process.tell(signal.SIGHUP)
         assert "not JSON" in process.said("reload failed")["reason"]
         same(client, models["first"])
+
+
+def test_a_pipe_or_a_wrong_type_in_the_folder_neither_hangs_nor_ends_the_service(live, models):
+    with running(live, api_key="secret") as (process, client):
+        [place] = live.glob("arrays-*/penalty.npy")
+        content = place.read_bytes()
+        place.unlink()
+        os.mkfifo(place)
+        process.tell(signal.SIGHUP)
+        assert "penalty.npy cannot be read: it is not a regular file" in process.said("reload failed")["reason"]
+        place.unlink()
+        place.write_bytes(content)
+        record = json.loads((live / "model.json").read_text())
+        record["arrays"]["item_counts"]["dtype"] = "<f8"
+        (live / "model.json").write_text(seal(record))
+        process.tell(signal.SIGHUP)
+        assert "item_counts has the type <f8, not <i8" in process.said("reload failed")["reason"]
+        same(client, models["first"])
+        process.tell(signal.SIGTERM)
+        assert process.ended() == 0
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="looks into /proc")
@@ -189,3 +214,42 @@ def test_a_reload_reaches_all_workers(live, models):
         assert client.post("/v1/reload", headers=KEY).status_code == 409
         for _ in range(20):
             same(client, models["first"])
+
+
+# --- files that are overwritten --------------------------------------------------------------------------------------
+
+
+def overwrite(live, *, shorter):
+    """Change a file of the model in its place, as `cp` or `rsync --inplace` do it."""
+    [file] = live.rglob("inverse.npy")
+    with file.open("r+b") as handle:
+        if shorter:
+            handle.truncate(100)
+        else:
+            handle.write(b"x" * 1000)
+    return file.name
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+def test_a_model_that_was_overwritten_is_not_used_any_more(live, models, shorter):
+    with serving(live, api_key="secret") as client:
+        same(client, models["first"])
+        name = overwrite(live, shorter=shorter)
+        until(lambda: client.get("/readyz").status_code == 503)
+        assert client.get("/healthz").status_code == 200
+        error = refused(client.post("/v1/recommend", json=QUESTION, headers=KEY), 503)
+        assert name in error["message"]
+        assert "save the model again, and reload" in error["message"]
+        store.save(models["second"], live)
+        assert client.post("/v1/reload", headers=KEY).status_code == 200
+        assert client.get("/readyz").status_code == 200
+        same(client, models["second"])
+
+
+def test_a_model_in_memory_can_be_overwritten(live, models):
+    with serving(live, api_key="secret", in_memory=True) as client:
+        overwrite(live, shorter=True)
+        time.sleep(1.5)
+        same(client, models["first"])
+        shutil.rmtree(live)
+        same(client, models["first"])

@@ -1,5 +1,6 @@
 """A model comes back from its folder as it was, and never from a folder that is not whole."""
 
+import errno
 import json
 import os
 import pickle
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import relae
 from relae import RDLAE, DataError, NotFittedError, StoreError, store
 from relae.data import decode_texts, encode_texts
-from relae.store import _folder
+from relae.store import _folder, _format, _read
 
 from .suite import ITEMS, MODELS, NEW, TITLES, USERS, data, fitted, same
 
@@ -208,7 +209,7 @@ def test_checksums_are_those_of_the_files(folder):
 @given(st.lists(st.none() | st.text()))
 def test_texts_come_back(texts):
     expected = [text.replace("\0", " ").encode(errors="replace").decode() or None if text else None for text in texts]
-    assert list(decode_texts(encode_texts(texts))) == expected
+    assert list(decode_texts(encode_texts(texts), len(texts))) == expected
 
 
 def test_progress_ends_at_one(tmp_path):
@@ -236,11 +237,94 @@ def test_a_second_save_replaces_the_first_and_open_models_live_on(folder):
     assert names(folder) == ["arrays", "model.json"]
 
 
+def leave(folder, size=4):
+    """Leave what a save leaves that is killed: arrays, a part of the record, a lock, and a removal half done."""
+    arrays = folder / "arrays-00000000"
+    arrays.mkdir(parents=True)
+    (arrays / _folder._MARK).touch()
+    (arrays / "inverse.npy").write_bytes(bytes(size))
+    (folder / "arrays-00000001").mkdir()  # killed before it could say that it is ours
+    (folder / ".relae-00000002.part").write_bytes(b"{")
+    (folder / ".relae-00000003.part").mkdir()
+    (folder / ".relae-00000003.part" / "x_data.npy").write_bytes(b"half")
+    (folder / ".relae-lock").write_text("1 on another-machine\n")
+
+
 def test_what_an_interrupted_save_left_is_cleared(folder):
-    (folder / "arrays-00000000").mkdir()
-    (folder / "arrays-00000000" / "inverse.npy").write_bytes(b"half")
-    (folder / ".model.json.00000000").write_bytes(b"{")
+    leave(folder)
     assert same(relae.load(folder), fitted("RDLAE"))
+    fitted("EDLAE").save(folder)
+    assert names(folder) == ["arrays", "model.json"]
+
+
+def test_what_a_first_save_left_is_no_obstacle(tmp_path):
+    leave(tmp_path / "model")
+    fitted("EDLAE").save(tmp_path / "model")
+    assert names(tmp_path / "model") == ["arrays", "model.json"]
+    assert same(relae.load(tmp_path / "model"), fitted("EDLAE"))
+
+
+def test_what_an_interrupted_save_left_is_cleared_before_the_room_is_measured(folder, monkeypatch):
+    """Otherwise a small disk would stay full for ever, and no save could make room."""
+    leave(folder, 50_000)
+
+    def usage(place):
+        used = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        return shutil._ntuple_diskusage(60_000, used, max(0, 60_000 - used))
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    fitted("EDLAE").save(folder)
+    assert names(folder) == ["arrays", "model.json"]
+
+
+FOREIGN = {
+    "another program's record": {"model.json": '{"format": "keras", "layers": 3}', "arrays-12345678/mine.npy": "mine"},
+    "a record that is no object": {"model.json": "[1, 2]"},
+    "a record that is no JSON": {"model.json": "my model", "arrays-12345678/mine.npy": "mine"},
+    "arrays of somebody else": {"arrays-12345678/mine.npy": "mine"},
+    "a link to arrays": {"arrays-12345678 -> ../elsewhere": ""},
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_of_another_program_is_refused_and_left_as_it_is(content, tmp_path):
+    folder = tmp_path / "model"
+    (tmp_path / "elsewhere").mkdir()
+    for name, text in content.items():
+        name, _, link = name.partition(" -> ")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(link) if link else (folder / name).write_text(text)
+    before = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    with pytest.raises(StoreError, match=r"is no model folder|is not the folder of a relae model"):
+        fitted("EDLAE").save(folder)
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*")) == before
+    assert all((folder / name).read_text() == text for name, text in content.items() if text)
+
+
+def test_a_damaged_record_is_replaced_where_the_arrays_are_ours(folder):
+    (folder / "model.json").write_bytes(b"gar\xffbage")
+    fitted("EDLAE").save(folder)
+    assert same(relae.load(folder), fitted("EDLAE"))
+    assert names(folder) == ["arrays", "model.json"]
+    (folder / "model.json").write_text('{"format": "keras"}')  # this is another program's, and whole
+    with pytest.raises(StoreError, match="is not the folder of a relae model"):
+        fitted("LAE").save(folder)
+
+
+def test_folders_of_others_beside_a_model_stay(folder):
+    """A name alone does not make arrays ours."""
+    (folder / "arrays-12345678").mkdir()
+    (folder / "arrays-12345678" / "mine.npy").write_text("mine")
+    (folder / "notes.txt").write_text("mine too")
+    fitted("EDLAE").save(folder)
+    assert (folder / "arrays-12345678" / "mine.npy").read_text() == "mine"
+    assert (folder / "notes.txt").read_text() == "mine too"
+    assert same(relae.load(folder), fitted("EDLAE"))
+
+
+def test_arrays_that_the_record_names_need_no_mark_to_be_replaced(folder):
+    for mark in folder.glob(f"arrays-*/{_folder._MARK}"):
+        mark.unlink()
     fitted("EDLAE").save(folder)
     assert names(folder) == ["arrays", "model.json"]
 
@@ -249,7 +333,7 @@ def test_a_folder_with_anything_else_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
     with pytest.raises(StoreError, match=r"is no model folder, it holds thesis\.tex"):
         fitted("EDLAE").save(tmp_path)
-    with pytest.raises(StoreError, match="is a file, and a model is a folder"):
+    with pytest.raises(StoreError, match="is a file, and no folder"):
         fitted("EDLAE").save(tmp_path / "thesis.tex")
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -298,9 +382,51 @@ def test_two_saves_at_once(folder):
     assert same(relae.load(folder), fitted("EDLAE"))
 
 
+def test_a_folder_that_is_held_for_a_long_fit(folder):
+    with store.reserve(folder) as place:
+        with pytest.raises(StoreError, match=rf"another process is saving to .*\(process {os.getpid()} on .*\): wait"):
+            fitted("LAE").save(folder)
+        store.save(fitted("EDLAE"), place)
+    fitted("LAE").save(folder)
+    assert same(relae.load(folder), fitted("LAE"))
+
+
+def test_a_record_that_cannot_be_read_just_now_costs_no_arrays(folder, monkeypatch):
+    """Such as when a process has too many files open, in the moment in which a save fails."""
+
+    def refuse(path):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+    def interrupt(stage, fraction):
+        monkeypatch.setattr(_folder, "open_regular", refuse)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted("EDLAE").save(folder, progress=interrupt)
+    monkeypatch.undo()
+    assert same(relae.load(folder, verify=True), fitted("RDLAE"))
+    fitted("EDLAE").save(folder)
+    assert names(folder) == ["arrays", "model.json"]
+
+
+def test_an_interrupt_after_the_rename_keeps_the_new_model(folder, monkeypatch):
+    """The record names the new arrays: they must not be removed, though the save did not come to its end."""
+    replace = os.replace
+
+    def interrupted(*arguments):
+        replace(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted("EDLAE").save(folder)
+    assert same(relae.load(folder, verify=True), fitted("EDLAE"))
+    assert names(folder) == ["arrays", "model.json"]
+
+
 def test_a_reader_beside_a_writer_sees_one_model_or_the_other(folder, monkeypatch):
     """The writer replaces the model after the reader has seen the old record."""
-    opened = _folder._open_array
+    opened = _read._open_files
     saves = iter([True])
 
     def late(*arguments):
@@ -308,7 +434,7 @@ def test_a_reader_beside_a_writer_sees_one_model_or_the_other(folder, monkeypatc
             fitted("EDLAE").save(folder)
         return opened(*arguments)
 
-    monkeypatch.setattr(_folder, "_open_array", late)
+    monkeypatch.setattr(_read, "_open_files", late)
     assert same(relae.load(folder), fitted("EDLAE"))
 
 
@@ -331,7 +457,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(tmp_path):
     square = 400
     rng = np.random.default_rng(0)
     last = -1
-    for moment in range(20):
+    for _ in range(20):
         saver = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder), str(square), "100000"], stdout=subprocess.PIPE
         )
@@ -340,7 +466,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(tmp_path):
         time.sleep(0.05 + 0.1 * rng.random())
         saver.kill()
         saver.communicate()
-        if moment == 0 and not (folder / "model.json").exists():
+        if last < 0 and not (folder / "model.json").exists():  # on a busy machine no save was done yet
             continue
         saved = store.open_model(folder, verify=True)
         assert len(saved.model.items_) == square
@@ -432,7 +558,7 @@ def rewritten(folder, change):
     record = json.loads(place.read_text())
     del record["checksum"]
     change(record)
-    place.write_text(json.dumps(record | {"checksum": _folder._checksum(record)}))
+    place.write_text(json.dumps(record | {"checksum": _format.checksum(record)}))
 
 
 @pytest.mark.parametrize(

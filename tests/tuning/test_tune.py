@@ -12,8 +12,8 @@ import pytest
 
 from relae import RDLAE, DataError, Interactions
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
-from relae.models import DAN
-from relae.tuning import Constraint, GridSearch, Journal, Point, Trial, Tuning, tune
+from relae.models import DAN, suggested_l2
+from relae.tuning import Constraint, GridSearch, Journal, Judge, Point, Trial, Tuning, tune
 from relae.tuning import _tune as loop
 
 METRICS = ("ndcg", "tail_ndcg", "coverage")
@@ -27,15 +27,21 @@ def split():
     return hold_out_users(Interactions(rows[rows.sum(axis=1) > 2].astype(np.float32)), 0.25, rng=rng)
 
 
-SMALL = GridSearch([5.0, 50.0], [0.0, 0.4], [0.0, 0.3, 1.0])
+SMALL = GridSearch([5.0, 50.0], [0.0, 0.4], [0.0, 0.3, 1.0])  # and the defaults, with ξ of 0.4 as well
 
 
 def test_every_point_is_what_a_fit_of_its_own_scores(split):
     result = tune(split, SMALL, objective="ndcg@10", metrics=METRICS)
-    assert len(result.points) == 12
+    assert len(result.points) == 4 + 12
+    weights = Judge(split, ["ndcg@10"]).weights
     for point in result.points:
         model = RDLAE(point.l2, point.dropout, point.xi).fit(split.train)
-        assert point.metrics == pytest.approx(evaluate(model, split, METRICS, [10]).means, abs=2e-6)
+        found = evaluate(model, split, METRICS, [10])
+        expected = dict(found.overall)
+        for name, values in found.values.items():
+            known = ~np.isnan(values)
+            expected[name] = np.average(values[known], weights=weights[known])
+        assert point.metrics == pytest.approx(expected, abs=2e-6)
 
 
 def test_one_inverse_per_l2_and_dropout(split, monkeypatch):
@@ -43,7 +49,8 @@ def test_one_inverse_per_l2_and_dropout(split, monkeypatch):
     fit = DAN.fit
     monkeypatch.setattr(DAN, "fit", lambda self, *a, **b: fits.append((self.l2, self.dropout)) or fit(self, *a, **b))
     tune(split, SMALL, objective="ndcg@10")
-    assert fits == [(5.0, 0.0), (50.0, 0.0), (5.0, 0.4), (50.0, 0.4)]
+    rule = float(f"{suggested_l2(split.train.matrix):.3g}")
+    assert fits == [(rule, 0.3), (5.0, 0.0), (50.0, 0.0), (5.0, 0.4), (50.0, 0.4)]
 
 
 def test_the_best_of_each_model_is_the_best_of_its_points(split):
@@ -73,7 +80,7 @@ def test_norms_are_searched_together_with_xi(split, tmp_path):
     assert best is result.bests["DAN"]
     assert best["ndcg@10"] == max(point["ndcg@10"] for point in result.points)
     found = evaluate(best.model("DAN").fit(split.train), split, ["ndcg"], [10])
-    assert found["ndcg@10"] == pytest.approx(best["ndcg@10"], abs=1e-6)
+    assert Judge(split, ["ndcg@10"]).means(found)["ndcg@10"] == pytest.approx(best["ndcg@10"], abs=1e-6)
     for name, point in result.bests.items():
         assert name == "DAN" or not point.normalized
     assert {"user_norm", "item_norm"} <= set(result.records()[0])
@@ -137,7 +144,7 @@ def test_tables(split):
     assert "<td" in result._repr_html_()
     frame = result.to_polars()
     assert isinstance(frame, pl.DataFrame)
-    assert frame.height == 12
+    assert frame.height == 16
     assert {"l2", "dropout", "xi", "ndcg@10", "tail_ndcg@10"} <= set(frame.columns)
 
 
@@ -164,7 +171,7 @@ def test_a_search_goes_on_where_it_stopped(split, tmp_path, monkeypatch):
     with Journal(tmp_path / "j", {"a": 1}) as journal:
         assert len(journal.trials) == 2
         again = tune(split, SMALL, objective="ndcg@10", journal=journal)
-    assert len(made) == len(set(made)) == 4
+    assert len(made) == len(set(made)) == 5
     assert again.points == whole.points
 
 
@@ -176,10 +183,10 @@ def test_a_line_that_was_cut_off_is_forgotten(split, tmp_path, cut):
     content = path.read_bytes()
     path.write_bytes(content[:-cut])
     with Journal(path, {}) as journal:
-        assert len(journal.trials) == 3
+        assert len(journal.trials) == 4
         again = tune(split, SMALL, objective="ndcg@10", journal=journal)
     assert again.points == whole.points
-    assert len(path.read_text().splitlines()) == 5
+    assert len(path.read_text().splitlines()) == 6
 
 
 def test_the_journal_of_another_search_is_refused_and_kept(tmp_path):

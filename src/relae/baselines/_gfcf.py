@@ -1,6 +1,6 @@
 """GF-CF (Shen et al., CIKM 2021): graph filters with a closed form, no items × items matrix."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -11,18 +11,22 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
 from relae.linalg import (
+    FLOAT32,
     Arrays,
     Csr,
     Dense,
+    Expected,
+    Layout,
     as_csr,
     csr_from_parts,
+    csr_layout,
     csr_parts,
     dense_sparse,
     sparse_dense,
     sparse_sparse,
     transpose,
 )
-from relae.recommender import HistoryRecommender, Range, State
+from relae.recommender import HistoryRecommender, Range, State, number
 from relae.solvers import Progress
 
 _BATCH_BYTES = 256e6
@@ -104,15 +108,22 @@ class GFCF(HistoryRecommender):
             arrays["vectors"] = self.vectors_
         return State({**state.facts, "alpha": self.alpha_}, {**state.arrays, **arrays})
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        return {
+            **super()._layout(facts, names),
+            **csr_layout("filter", "users"),
+            "item_scale": Expected(FLOAT32, ("items",)),
+            "vectors": Expected(FLOAT32, ("items", "rank"), optional=True, mapped=True),
+        }
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        n_items, vectors, scale = len(self.items_), arrays.get("vectors"), np.array(arrays["item_scale"])
-        if scale.shape != (n_items,) or (vectors is not None and (vectors.ndim != 2 or len(vectors) != n_items)):
-            raise ValueError(f"the filter is not of {n_items:,} items")
-        self.alpha_ = float(facts.get("alpha", self.alpha))
+        vectors, scale = arrays.get("vectors"), np.array(arrays["item_scale"])
+        self.alpha_ = number({"alpha": self.alpha, **facts}, "alpha", 0)
         if (vectors is None) != (self.alpha_ == 0):
             raise ValueError(f"singular vectors do not go with alpha={self.alpha_}")
-        self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, n_items))
+        self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, len(self.items_)))
         self._filter_t_, self.vectors_, self._item_scale_ = transpose(self.filter_), vectors, scale
 
     def _project(self, batch: Csr) -> Dense:

@@ -33,6 +33,7 @@ class GraphModel(Trained, KnownUsers):
     """
 
     LEARNED: ClassVar[str] = ""  # what a network finds beside the vectors: a small array, which is a fact of the fit
+    WIDTH: ClassVar[int | None] = None  # of a row of that array; it has no rows if that is None
 
     dim: int
     l2: float
@@ -62,7 +63,12 @@ class GraphModel(Trained, KnownUsers):
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
         if self.LEARNED:
-            setattr(self, f"{self.LEARNED}_", np.array(facts.get(self.LEARNED, []), np.float32))
+            empty = np.zeros((0,) if self.WIDTH is None else (0, self.WIDTH), np.float32)
+            learned = np.array(facts[self.LEARNED], np.float32) if facts.get(self.LEARNED) else empty
+            shaped = learned.ndim == empty.ndim and learned.shape[1:] == empty.shape[1:]
+            if not shaped or not np.isfinite(learned).all():
+                raise ValueError(f"{self.LEARNED} has the shape {learned.shape} or numbers that are not finite")
+            setattr(self, f"{self.LEARNED}_", learned)
 
     def _check(self) -> None:
         super()._check()
@@ -274,6 +280,7 @@ class HMLET(GraphModel):
     SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
 
     LEARNED: ClassVar[str] = "linear_shares"
+    WIDTH: ClassVar[int | None] = 2
 
     linear_shares_: Dense
 

@@ -1,6 +1,6 @@
 """Matrix factorization for implicit feedback by alternating least squares (Hu, Koren and Volinsky, ICDM 2008)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,8 +9,21 @@ from numpy.typing import NDArray
 from relae.baselines._trained import check_positive, check_whole
 from relae.data import Interactions
 from relae.errors import PrecisionError
-from relae.linalg import Arrays, Csr, Dense, aligned, als_rows, as_csr, one_blas_thread, transpose
-from relae.recommender import HistoryRecommender, Range, State
+from relae.linalg import (
+    FLOAT32,
+    FLOAT64,
+    Arrays,
+    Csr,
+    Dense,
+    Expected,
+    Layout,
+    aligned,
+    als_rows,
+    as_csr,
+    one_blas_thread,
+    transpose,
+)
+from relae.recommender import HistoryRecommender, Range, State, number
 from relae.solvers import Progress, ensure_memory
 
 _BATCH_BYTES = 64e6
@@ -27,19 +40,28 @@ class IALS(HistoryRecommender):
     over a user's and an item's interactions. In turn, all u and all v are set to the best for the others, each by its
     closed form. Only the v are kept: the scores of a history are u·v, with the u that is best for the history.
 
+    λ follows from a `penalty` p that means about the same on all data, for all a and all ν:
+
+        λ = p · (mean x of the interactions) / mean (|u| + a n)^ν over the users
+
+    so that the mean penalty of a user's factor is p, where interactions weigh 1. The best λ changes by orders of
+    magnitude from data to data and with a; the best p mostly lies between 1 and 8, and a search over it wastes few
+    trials.
+
     Parameters
     ----------
     dim : int
         Length of a factor.
-    l2 : float, optional
-        λ, the penalty. Without it, a rule of thumb that scales with the data: √(mean |u|) / (2 · mean (|u| + a n)^ν),
-        over the users. Tuning does better.
+    penalty : float
+        p. Tuning finds a better one.
     unobserved_weight : float
         a, what a pair without an interaction weighs beside one with it.
     epochs : int
         How often all factors are set.
     frequency_exponent : float
         ν, how much more the factors of frequent users and items are penalized; 0 for all alike.
+    l2 : float, optional
+        λ itself, as publications give it; then `penalty` does not count.
     seed : int
         Of the factors that the fit begins with; the same seed gives the same model.
 
@@ -54,9 +76,9 @@ class IALS(HistoryRecommender):
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {
-        "dim": Range(32, 512, log=True, whole=True),
-        "l2": Range(1e-4, 0.1, log=True),
-        "unobserved_weight": Range(0.01, 1.0, log=True),
+        "dim": Range(64, 512, log=True, whole=True),
+        "penalty": Range(0.7, 10.0, log=True),
+        "unobserved_weight": Range(0.01, 0.5, log=True),
     }
 
     l2_: float
@@ -67,15 +89,20 @@ class IALS(HistoryRecommender):
 
     def __init__(
         self,
-        dim: int = 128,
-        l2: float | None = None,
+        dim: int = 256,
+        penalty: float = 4.0,
         unobserved_weight: float = 0.1,
         epochs: int = 16,
         frequency_exponent: float = 1.0,
+        l2: float | None = None,
         seed: int = 0,
     ) -> None:
-        self.dim, self.l2, self.unobserved_weight = dim, l2, unobserved_weight
-        self.epochs, self.frequency_exponent, self.seed = epochs, frequency_exponent, seed
+        self.dim, self.penalty, self.unobserved_weight = dim, penalty, unobserved_weight
+        self.epochs, self.frequency_exponent, self.l2, self.seed = epochs, frequency_exponent, l2, seed
+
+    def _space(self) -> Mapping[str, Range]:
+        """Without the penalty, where λ is given."""
+        return {name: ranged for name, ranged in self.SPACE.items() if self.l2 is None or name != "penalty"}
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
@@ -86,7 +113,7 @@ class IALS(HistoryRecommender):
         needed = 8.0 * self.dim * (users + items) + 40.0 * self.dim**2  # factors, and the spectrum of their square
         ensure_memory(needed, what, f"fit with a dim below {self.dim:,}")
         x = as_csr(interactions.matrix, np.float32)
-        l2 = self._rule_of_thumb(x) if self.l2 is None else float(self.l2)
+        l2 = self._l2_for(x) if self.l2 is None else float(self.l2)
         with one_blas_thread():
             self.item_factors_, self.spectrum_ = self._alternate(x, l2, progress)
         self.l2_, self.unobserved_weight_ = l2, float(self.unobserved_weight)
@@ -104,21 +131,24 @@ class IALS(HistoryRecommender):
             side, penalty = sides[step % 2]
             found = als_rows(side, factors, spectrum, a, penalty)
             if not np.isfinite(found).all():
-                raise PrecisionError(f"the factors overflowed in epoch {step // 2 + 1}: raise l2, now {l2:g}")
+                raise PrecisionError(
+                    f"the factors overflowed in epoch {step // 2 + 1}: raise the penalty, now λ = {l2:g}"
+                )
             factors, spectrum = aligned(found)
             if progress is not None:
                 progress("least squares", (step + 1) / (2 * self.epochs))
         return factors, spectrum
 
-    def _rule_of_thumb(self, x: Csr) -> float:
-        """The λ with which the mean penalty of a user is ½√(mean |u|)."""
+    def _l2_for(self, x: Csr) -> float:
+        """The λ with which the mean penalty of a user is `penalty`, times the mean weight of an interaction."""
         frequencies = _frequencies(x, self.unobserved_weight, self.frequency_exponent)
-        return float(0.5 * np.sqrt(x.sum(dtype=np.float64) / x.shape[0]) / frequencies.mean())
+        return float(self.penalty * x.data.mean(dtype=np.float64) / frequencies.mean())
 
     def _check_parameters(self) -> None:
         check_whole("dim", self.dim, 1)
         check_whole("epochs", self.epochs, 1)
         check_whole("seed", self.seed, 0)
+        check_positive("penalty", self.penalty)
         if self.l2 is not None:
             check_positive("l2", self.l2)
         check_positive("unobserved_weight", self.unobserved_weight)
@@ -130,19 +160,22 @@ class IALS(HistoryRecommender):
         used = {name: getattr(self, f"{name}_") for name in ("l2", "unobserved_weight", "frequency_exponent")}
         return State({**state.facts, **used}, {**state.arrays, **own})
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        own = {"item_factors": Expected(FLOAT32, ("items", "dim")), "spectrum": Expected(FLOAT64, ("dim",))}
+        return {**super()._layout(facts, names), **own}
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
         factors, spectrum = np.array(arrays["item_factors"]), np.array(arrays["spectrum"])
-        dim = factors.shape[-1]
-        if factors.shape != (len(self.items_), dim) or spectrum.shape != (dim,):
-            raise ValueError(f"the factors are not {dim} of {len(self.items_):,} items")
         if not np.isfinite(factors).all():
             raise ValueError("the factors are not finite")
         if not (np.isfinite(spectrum) & (spectrum >= 0)).all():
             raise ValueError("the spectrum is below 0 or not finite")
-        self.item_factors_, self.spectrum_, self.l2_ = factors, spectrum, float(facts["l2"])
-        self.unobserved_weight_ = float(facts.get("unobserved_weight", self.unobserved_weight))
-        self.frequency_exponent_ = float(facts.get("frequency_exponent", self.frequency_exponent))
+        self.item_factors_, self.spectrum_, self.l2_ = factors, spectrum, number(facts, "l2", 0)
+        known = {**self.get_params(), **facts}  # folders once had these as parameters alone
+        self.unobserved_weight_ = number(known, "unobserved_weight", 0)
+        self.frequency_exponent_ = number(known, "frequency_exponent", 0)
 
     def _facts(self) -> dict[str, str]:
         return super()._facts() | {"l2 used": f"{self.l2_:g}"}

@@ -1,6 +1,6 @@
 """Nearest neighbours: what is similar to what a user has, by its users or by its features."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -9,7 +9,18 @@ import scipy.sparse as sp
 from relae.baselines._trained import check_positive, check_whole
 from relae.data import Features, Interactions, as_features
 from relae.errors import DataError
-from relae.linalg import Arrays, Csr, Dense, csr_from_parts, csr_parts, most_similar, sparse_sparse, transpose
+from relae.linalg import (
+    Arrays,
+    Csr,
+    Dense,
+    Layout,
+    csr_from_parts,
+    csr_layout,
+    csr_parts,
+    most_similar,
+    sparse_sparse,
+    transpose,
+)
 from relae.ranking import rank
 from relae.recommender import HistoryRecommender, Range, State
 from relae.solvers import Progress, check_nearest_by, closeness, ensure_memory
@@ -42,6 +53,10 @@ class Neighbours(HistoryRecommender):
     def _state(self, form: str) -> State:
         state = super()._state(form)
         return State(state.facts, {**state.arrays, **csr_parts("similarity", self.similarity_)})
+
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        return {**super()._layout(facts, names), **csr_layout("similarity", "items", mapped=True)}
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)

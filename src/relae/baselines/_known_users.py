@@ -1,13 +1,24 @@
 """Models that know the users they were fitted to, and nobody else."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relae.data import Interactions
 from relae.errors import DataError
-from relae.linalg import Arrays, Csr, Dense, RowIndex, csr_from_parts, csr_parts
+from relae.linalg import (
+    FLOAT32,
+    Arrays,
+    Csr,
+    Dense,
+    Expected,
+    Layout,
+    RowIndex,
+    csr_from_parts,
+    csr_layout,
+    csr_parts,
+)
 from relae.recommender import HistoryRecommender, State
 
 _BATCH_BYTES = 128e6
@@ -67,11 +78,16 @@ class KnownUsers(HistoryRecommender):
         factors = {"user_factors": self.user_factors_, "item_factors": self.item_factors_}
         return State(state.facts, {**state.arrays, **factors, **csr_parts("x", self._rows_.matrix)})
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        return {
+            **super()._layout(facts, names),
+            "user_factors": Expected(FLOAT32, ("users", "dim"), mapped=True),
+            "item_factors": Expected(FLOAT32, ("items", "dim"), mapped=True),
+            **csr_layout("x", "users"),
+        }
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        users, items = arrays["user_factors"], arrays["item_factors"]
-        for name, factors, count in (("user", users, self.n_users_), ("item", items, len(self.items_))):
-            if factors.dtype != np.float32 or factors.ndim != 2 or factors.shape != (count, users.shape[1]):
-                raise ValueError(f"the {name} factors are {factors.shape} of {factors.dtype}, not {count:,} vectors")
-        self.user_factors_, self.item_factors_ = users, items
+        self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self._rows_ = RowIndex(csr_from_parts("x", arrays, (self.n_users_, len(self.items_))))

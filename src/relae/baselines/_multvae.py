@@ -1,6 +1,6 @@
 """Mult-VAE, whose equations are in `relae.baselines.neural.multvae`; scores need no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from relae.baselines._trained import Trained, Training, check_positive, check_share, check_whole
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_users
-from relae.linalg import Arrays, Csr, Dense, as_csr, sparse_dense
+from relae.linalg import FLOAT32, Arrays, Csr, Dense, Expected, Layout, as_csr, sparse_dense
 from relae.recommender import Range, State
 
 if TYPE_CHECKING:
@@ -116,21 +116,27 @@ class MultVAE(Trained):
         state = super()._state(form)
         return State(state.facts, {**state.arrays, **self.layers_})
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        layout, width = dict(super()._layout(facts, names)), "items"
+        for layer in _layer_names(names):
+            before, width = width, "items" if layer == "decoder_outer" else f"width of {layer}"
+            layout[f"{layer}_weight"] = Expected(FLOAT32, (before, width), mapped=True)
+            layout[f"{layer}_bias"] = Expected(FLOAT32, (width,), mapped=True)
+        return layout
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        found, given = {}, len(self.items_)
-        for layer, weight, bias in _in_order(arrays):
-            made = len(self.items_) if layer == "decoder_outer" else len(bias)
-            for name, array, shape in ((f"{layer}_weight", weight, (given, made)), (f"{layer}_bias", bias, (made,))):
-                if array.shape != shape or array.dtype != np.float32:
-                    raise ValueError(f"{name} is {array.shape} of {array.dtype}, not {shape}")
-                found[name] = array
-            given = made
-        self.layers_ = found
+        parts = [f"{layer}_{part}" for layer in _layer_names(arrays) for part in ("weight", "bias")]
+        self.layers_ = {name: arrays[name] for name in parts}
+
+
+def _layer_names(names: Collection[str]) -> list[str]:
+    """Return the layers that a score goes through; hidden ones if arrays of these names have any."""
+    places = ("hidden", "outer") if "encoder_hidden_weight" in names else ("outer",)
+    return [f"{side}_{place}" for side in ("encoder", "decoder") for place in places]
 
 
 def _in_order(arrays: Arrays) -> list[tuple[str, Dense, Dense]]:
-    """The layers that a score goes through, with their weights (in, out) and biases; hidden ones if there are any."""
-    places = ("hidden", "outer") if "encoder_hidden_weight" in arrays else ("outer",)
-    names = [f"{side}_{place}" for side in ("encoder", "decoder") for place in places]
-    return [(name, arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in names]
+    """Return the layers that a score goes through, with their weights (in, out) and biases."""
+    return [(name, arrays[f"{name}_weight"], arrays[f"{name}_bias"]) for name in _layer_names(arrays)]

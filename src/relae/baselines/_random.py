@@ -10,7 +10,7 @@ import numpy as np
 from relae.baselines._trained import check_whole
 from relae.data import Interactions
 from relae.linalg import Arrays, Csr, Dense
-from relae.recommender import HistoryRecommender, State
+from relae.recommender import HistoryRecommender, State, whole
 from relae.solvers import Progress
 
 
@@ -49,7 +49,7 @@ class Random(HistoryRecommender):
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        self.seed_ = int(facts.get("seed", self.seed))
+        self.seed_ = whole({"seed": self.seed, **facts}, "seed")
 
     def _project(self, batch: Csr) -> Dense:
         scores = np.empty(batch.shape, self._dtype)

@@ -4,18 +4,19 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 
 import numpy as np
 
+from relae._common.files import lock_file
 from relae.data import Interactions
 from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
-from relae.recommender import HistoryRecommender, State
+from relae.recommender import HistoryRecommender, State, number, text, whole
 from relae.solvers import Progress
 
 if TYPE_CHECKING:
@@ -183,14 +184,15 @@ class Trained(HistoryRecommender):
         try:
             with _torch():
                 network = self._network(seen)
-            outcome = training.train(
-                network,
-                self,
-                judge=None if split is None else self._judge(seen, split),
-                checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
-                time_budget=time_budget,
-                progress=progress,
-            )
+            with nullcontext() if place is None else lock_file(place):
+                outcome = training.train(
+                    network,
+                    self,
+                    judge=None if split is None else self._judge(seen, split),
+                    checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
+                    time_budget=time_budget,
+                    progress=progress,
+                )
         except RuntimeError as error:  # what torch makes of too little memory
             if "can't allocate memory" not in str(error):
                 raise
@@ -217,7 +219,7 @@ class Trained(HistoryRecommender):
 
     def _purpose(self, seen: Interactions, split: Split | None) -> str:
         """What has to be the same for a training to go on."""
-        judged = [] if split is None else [split.histories, split.truth, split.candidates]
+        judged = [] if split is None else [split.histories, split.truth, split.candidates, split.seen]
         parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
         data = fingerprint(seen.matrix, *(part for part in judged if part is not None))
         return json.dumps([type(self).__name__, parameters, data], default=str)
@@ -236,16 +238,26 @@ class Trained(HistoryRecommender):
 
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
-        self.epochs_, self.best_epoch_ = int(facts["epochs"]), int(facts["best_epoch"])
-        self.stopped_ = str(facts["stopped"])
-        self.curve_ = [
-            Mark(int(epoch), float(seconds), float(loss), np.nan if value is None else float(value))
-            for epoch, seconds, loss, value in facts["curve"]
-        ]
+        self.epochs_, self.best_epoch_ = whole(facts, "epochs"), whole(facts, "best_epoch")
+        self.stopped_, self.curve_ = text(facts, "stopped"), [_mark(*mark) for mark in facts["curve"]]
+        if not self.curve_:
+            raise ValueError("the curve of the training has no epoch")
 
     def _facts(self) -> dict[str, str]:
         trained = f"{self.epochs_:,} epochs, {self.curve_[-1].seconds:,.0f} s, stopped by {self.stopped_}"
         return super()._facts() | {"trained": trained, "kept": f"epoch {self.best_epoch_:,}"}
+
+
+def _mark(epoch: Any, seconds: Any, loss: Any, value: Any) -> Mark:
+    """Return what was noted of an epoch; a ValueError if one of its figures is none."""
+    noted = {"epoch": epoch, "seconds": seconds, "loss": loss, "value": 0.0 if value is None else value}
+    objective = number(noted, "value")
+    return Mark(
+        whole(noted, "epoch"),
+        number(noted, "seconds", 0),
+        number(noted, "loss"),
+        np.nan if value is None else objective,
+    )
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:

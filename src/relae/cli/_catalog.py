@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae.cli._console import errors
 from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import head_items
 from relae.models import LinearAutoencoder
+from relae.ranking import check_k
 from relae.recommender import HistoryRecommender
 from relae.store import Saved, open_model
 
 _FEW = 3
+_MANY = 5  # unknown items that are named
+_USUAL_K = 10  # if not given, and then nobody wonders where the rest is
 _SIGNS = {"xi": "ξ", "item_norm": "α", "propensity": "γ"}
 
 
@@ -45,26 +49,62 @@ class Catalog:
         """Return the column of an item, or say which one may be meant."""
         [column] = self.items.positions([item])
         if column < 0:
-            raise DataError(f"item {item!r} is unknown to the model{self._meant(item)}")
+            raise DataError(f"item {item!r} is unknown to the model{self.meant(item) or self.examples(item)}")
         return int(column)
 
-    def columns(self, items: Sequence[str] | None) -> NDArray[np.int64] | None:
-        """Return the columns of those items that are known."""
+    def columns(self, items: Sequence[str] | None, option: str) -> NDArray[np.int64] | None:
+        """Return the columns of those items of an option that are known; a line on stderr names the others."""
         if items is None:
             return None
         found = self.items.positions(items)
+        unknown = [item for item, column in zip(items, found.tolist(), strict=True) if column < 0]
+        if option == "--allow" and len(unknown) == len(items):
+            raise DataError(
+                "--allow names no item that the model knows, so that there is nothing to recommend"
+                f"{': ' if unknown else ''}{self.named(unknown)}"
+            )
+        if unknown:
+            errors().print(
+                f"{len(unknown):,} of {len(items):,} items of {option} are unknown to the model, and ignored: "
+                f"{self.named(unknown)}",
+                style="yellow",
+                markup=False,
+                soft_wrap=True,
+            )
         return found[found >= 0]
 
-    def _meant(self, text: str) -> str:
-        """Return the most popular items whose title has the words of `text`, as a hint."""
+    def places(self, k: int, option: str) -> int:
+        """Return how long lists are: k, or all items where there are fewer, which a line on stderr tells."""
+        if check_k(k) > max(len(self.items), _USUAL_K):
+            errors().print(f"{option} {k:,} is cut to the {len(self.items):,} items that there are", style="yellow")
+        return min(k, len(self.items))
+
+    def named(self, unknown: Sequence[Any]) -> str:
+        """Return some unknown items, each with what may be meant by it."""
+        others = ", …" if len(unknown) > _MANY else ""
+        return ", ".join(f"{readable(item)}{self.meant(str(item))}" for item in unknown[:_MANY]) + others
+
+    def meant(self, text: str) -> str:
+        """Return the items that may be meant by an unknown id, as a hint: ids that are alike, or titles; or nothing."""
+        found = self.items.positions(self.items.alike(text)).tolist()
         words = text.lower().split()
-        titles = [] if self.titles is None else self.titles.tolist()
-        found = [c for c, title in enumerate(titles) if title and all(word in title.lower() for word in words)]
-        found.sort(key=lambda column: -self.counts[column])
-        if found:
-            named = (f"{self.items.values[column]} ({readable(titles[column])})" for column in found[:_FEW])
-            return f"; by their titles: {', '.join(named)}"
+        titles = [] if self.titles is None or not words else self.titles.tolist()
+        by_title = [column for column, title in enumerate(titles) if title and _has_words(title.lower(), words)]
+        found += sorted(by_title, key=lambda column: -self.counts[column])[: _FEW - len(found)]
+        return f" (did you mean {', '.join(map(self._with_title, dict.fromkeys(found)))}?)" if found else ""
+
+    def _with_title(self, column: int) -> str:
+        title = "" if self.titles is None else readable(self.titles[column])
+        return f"{self.items.values[column]}{f' {title}' if title else ''}"
+
+    def examples(self, text: str) -> str:
+        """Return how many items there are, and some ids that look like `text`."""
         return f": it has {len(self.items):,} items{near(text, self.items)}"
+
+
+def _has_words(title: str, words: Sequence[str]) -> bool:
+    """Tell whether a title has all of some words: numbers as they are, others anywhere."""
+    return all(word in (title.split() if word.isdigit() else title) for word in words)
 
 
 def readable(text: Any) -> str:
@@ -76,6 +116,8 @@ def readable(text: Any) -> str:
 
 def near(text: str, ids: Ids) -> str:
     """Return the ids that look like `text`, as a hint."""
+    if alike := ids.alike(text):
+        return f"; did you mean {', '.join(map(str, alike))}?"
     if ids.kind == "int" or len(ids) > 200_000:  # a number is like any other number
         return f", such as {', '.join(map(str, ids.values[:_FEW]))}"
     found = get_close_matches(text, ids.values.tolist(), n=_FEW) or ids.values[:_FEW].tolist()
@@ -114,7 +156,12 @@ def linear(model: HistoryRecommender, what: str) -> Any:
 def known_users(saved: Saved) -> str:
     """Say what a folder tells of the users of the fit."""
     if saved.info["data"]["histories"]:
-        return "by their ids, with their histories"
+        seen, dropped = saved.info["data"].get("seen", 0), saved.histories.dropped if saved.histories else None
+        more = f"; {seen:,} pairs that they have seen beside these are never recommended" if seen else ""
+        if dropped is not None:
+            by_filter = (f"{count:,} by {reason}" for reason, count in dropped.counts().items())
+            more += f"; dropped before the fit: {', '.join(by_filter)}"
+        return f"by their ids, with their histories{more}"
     if saved.model.holds_histories:
         return "without their ids, but what each of them has is part of the model, for anyone to read"
     return "not kept: a history is all it takes"

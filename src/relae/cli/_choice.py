@@ -1,9 +1,9 @@
-"""What to fit, as the options or a run of `relae tune` say."""
+"""What to fit, as the options, a run of `relae tune` or a comparison say."""
 
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 @dataclass(frozen=True)
 class Run:
-    """What a run of `relae tune` has chosen, and what for.
+    """What a run of `relae tune` or a comparison has chosen, and what for.
 
     A run of the linear autoencoders has a `chosen` point, the best of each (`bests`) and how they were solved; a run of
-    another model has that model.
+    another model has that model. A comparison has the models of its table by name, in the order of the table.
     """
 
     path: Path
@@ -38,14 +38,17 @@ class Run:
     bests: Mapping[str, Point]
     how: Mapping[str, Any]
     model: HistoryRecommender | None
+    compared: Mapping[str, HistoryRecommender] = field(default_factory=dict)
 
 
 def read_run(path: Path) -> Run:
-    """Read the result of a run."""
-    way_out = f"`relae tune DATA --out {shlex.quote(str(path))}` makes it"
+    """Read the result of a run, or of a comparison."""
+    way_out = f"`relae tune DATA --out {shlex.quote(str(path))}` makes it, or `relae compare` with the same --out"
     file = path / "result.json"
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
+        if "models" in result:
+            return _comparison(path, result)
         request = result["request"]
         linear = "kind" not in result
         return Run(
@@ -70,6 +73,27 @@ def read_run(path: Path) -> Run:
         raise DataError(f"{file} is damaged, or no result of a run ({error!r}); {way_out}") from error
 
 
+def _comparison(path: Path, result: Mapping[str, Any]) -> Run:
+    split = result["split"]
+    compared = {str(row["model"]): kind(row["model"])(**row["parameters"]) for row in result["models"]}
+    if not compared:
+        raise ValueError("it has no model")
+    return Run(
+        path,
+        str(result["source"]),
+        Columns.of(result["columns"]),
+        str(split["name"]),
+        float(split["share"]),
+        int(split["seed"]),
+        f"ndcg@{int(result['k'])}",
+        None,
+        {},
+        {},
+        None,
+        compared,
+    )
+
+
 def saved_point(point: Point) -> dict[str, float]:
     """Return a point as a run keeps it."""
     return {**point.parameters, **point.metrics}
@@ -81,12 +105,6 @@ def read_point(record: Mapping[str, float]) -> Point:
     l2, dropout, xi = (float(record[name]) for name in _PARAMETERS[:3])
     user_norm, item_norm = (float(record.get(name, 0.0)) for name in _PARAMETERS[3:])
     return Point(l2, dropout, xi, metrics, user_norm, item_norm)
-
-
-def rivals(chosen: Point, bests: Mapping[str, Point]) -> list[tuple[str, Point]]:
-    """Return what a point is measured against: RDLAE if it has norms, EASE if it has none."""
-    name = "RDLAE" if chosen.normalized else "EASE"
-    return [(name, bests[name])] if name in bests and bests[name] != chosen else []
 
 
 def _how(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,6 +147,11 @@ def chosen_model(given: Mapping[str, Any], run: Run | None, **how: Any) -> Histo
 
 
 def _of_run(run: Run, name: str | None) -> HistoryRecommender:
+    if run.compared:
+        first = next(iter(run.compared))
+        if name is not None and name not in run.compared:
+            raise DataError(f"{run.path} has no {KINDS[name]}: its models are {', '.join(run.compared)}")
+        return run.compared[first if name is None else name]
     if run.model is not None and name in (None, type(run.model).__name__.lower()):
         return run.model
     if name is None and run.chosen is not None:
@@ -163,6 +186,13 @@ def _pair(model: HistoryRecommender, text: str) -> tuple[str, Any]:
     except ValueError as error:
         shown = ", ".join(f"{name} {default}" for name, default in defaults.items())
         raise DataError(f"--set {text}: {error}; the parameters of {called} and their defaults are {shown}") from None
+
+
+def as_text(value: Any) -> str:
+    """Return the text of a value by which --set gives it."""
+    if isinstance(value, (tuple, list)):
+        return ",".join(map(as_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _value_like(default: Any, text: str) -> Any:

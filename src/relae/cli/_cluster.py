@@ -30,7 +30,10 @@ def connected(address: str | None) -> Iterator[Any]:
 
 def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
     """Return the Parquet files that a pattern names, as the workers see them."""
-    here = ("timestamp", "titles", "min_user_count", "min_item_count", "weighting", "half_life", "features")
+    here = (
+        *("low_ratings", "timestamp", "titles", "min_user_count", "min_item_count", "k_core"),
+        *("half_life", "features"),
+    )
     given = columns.given(*here)
     if given:
         raise DataError(f"{given[0]} is for tables that are read here: leave it out with a pattern")
@@ -40,6 +43,7 @@ def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
         user=columns.user,
         item=columns.item,
         weight=columns.weight,
+        weighting=columns.weighting,  # type: ignore[arg-type]  # checked where it is used
         rating=columns.rating,
         min_rating=columns.min_rating,
     )

@@ -1,19 +1,26 @@
 """`relae compact`: a saved model made small, and what that costs."""
 
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from rich.markup import escape
+
 from relae import store
 from relae.cli._catalog import linear, opened
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import Columns, read
-from relae.cli._evaluate import acquaintances, judged_by, strangers
+from relae.cli._evaluate import judged_by, strangers
 from relae.cli._progress import progress_bar
+from relae.data import Interactions
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
 from relae.models import LinearAutoencoder
+from relae.recommender import encode
 from relae.solvers import DualInverse, LocalInverse, gigabytes, without_new_items
 
 _METRICS = ("ndcg", "recall", "tail_ndcg", "coverage")
@@ -38,27 +45,32 @@ def compact(
     model: LinearAutoencoder = linear(found, "compact")
     if out.resolve() == path.resolve():
         raise DataError(f"{out} is the model itself: name another --out")
-    store.check_place(out)
     console = errors()
-    chosen = Columns().but(columns)
+    chosen = Columns().but(columns).as_fitted()
     training = saved.histories
-    if data is not None:
-        with console.status(f"reading {data}"):
-            _, training = read(data, chosen)
-    if training is None and not isinstance(without_new_items(model.inverse_), DualInverse):
-        raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
-    started = time.perf_counter()
-    with progress_bar(console) as progress:
-        small = model.compact(training, per_item=per_item, supports=supports, progress=progress)
-        store.save(small, out, form="auto", histories=saved.histories, title=saved.info["title"], progress=progress)
+    with store.reserve(out) as place:
+        if data is not None:
+            with console.status(f"reading {data}"):
+                _, training = read(data, chosen)
+        if training is None and not isinstance(without_new_items(model.inverse_), DualInverse):
+            raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
+        started = time.perf_counter()
+        with progress_bar(console) as progress:
+            small = model.compact(training, per_item=per_item, supports=supports, progress=progress)
+            known, title = saved.histories, saved.info["title"]
+            store.save(small, place, form="auto", histories=known, title=title, progress=progress)
         seconds = time.perf_counter() - started
-        judged, notes = None, []
+    with progress_bar(console) as progress:
+        judged, notes = None, list[str]()
         if on is not None:
-            _, users = read(on, chosen)
-            split = judged_by(model, users, hide, seed)
-            notes = strangers(model, split, users) + acquaintances(saved, split)
+            _, everyone = read(on, chosen, judging=True)
+            users, notes = _new_users(model, everyone, on, chosen, per_item)
             ks = [min(_K, len(model.items_))]
-            judged = Evaluations([evaluate(each, split, _METRICS, ks, progress=progress) for each in (model, small)])
+            if users is not None:
+                split = judged_by(model, users, hide, seed)
+                notes += strangers(model, split, users)
+                both = [evaluate(each, split, _METRICS, ks, progress=progress) for each in (model, small)]
+                judged = Evaluations(both)
     sizes = saved.size, store.open_model(out).size
     if as_json:
         print_json(
@@ -72,6 +84,8 @@ def compact(
                 "judged": None if judged is None else [each.means for each in judged],
             }
         )
+        for note in notes:
+            console.print(note, soft_wrap=True)
         return
     weights = without_new_items(small.inverse_)
     assert isinstance(weights, LocalInverse)
@@ -82,10 +96,10 @@ def compact(
         "time": f"{seconds:.1f} s",
     }
     output().print(facts(rows))
+    output().print()
+    for note in notes:
+        output().print(note, soft_wrap=True)
     if judged is not None:
-        output().print()
-        for note in notes:
-            output().print(note)
         output().print(judged.grid([f"{name}@{ks[0]}" for name in _METRICS]))
         name = f"ndcg@{ks[0]}"
         difference = judged[1].compare(judged[0])[name]
@@ -95,5 +109,43 @@ def compact(
             markup=False,
             soft_wrap=True,
         )
-    else:
-        output().print("\n[dim]What it loses: relae compact … --on DATA, with users that are new to the model[/dim]")
+    elif on is None:
+        output().print("[dim]What it loses: relae compact … --on DATA, with users that are new to the model[/dim]")
+
+
+def _new_users(
+    model: LinearAutoencoder, data: Interactions, source: str, columns: Columns, per_item: int
+) -> tuple[Interactions | None, list[str]]:
+    """Return the users of some data whom the model was not fitted to, None if there are none; and what to say of it.
+
+    A model that is judged by the users of its fit looks better than it is.
+    """
+    known = _known_users(model, data)
+    if known is None:
+        return data, [
+            "[yellow]the model does not know the users of its fit: if some of these are among them, the figures are "
+            "too good[/yellow]"
+        ]
+    count, n = int(np.count_nonzero(known)), data.n_users
+    if count == n:
+        exact = escape(shlex.join(["relae", "evaluate", source, *columns.options()]))
+        return None, [
+            f"[yellow]no figures: all {n:,} users of {escape(source)} are users of the fit, by whom a model looks "
+            f"better than it is.[/yellow] Judge by users who are held out: `{exact}` judges the exact form, and with "
+            f"--solver local --neighbours {per_item} the compact one."
+        ]
+    if not count:
+        return data, []
+    left_out = f"{count:,} of {n:,} users are users of the fit, and are not judged by"
+    return data.select_users(~known), [f"[yellow]{left_out}[/yellow]"]
+
+
+def _known_users(model: LinearAutoencoder, data: Interactions) -> NDArray[np.bool_] | None:
+    """Tell which users a model was fitted to : (users,); None if it cannot be told."""
+    users = model.users_
+    if users is not None and not users.positional:
+        return users.positions(data.users.values) >= 0
+    counts = np.bincount(encode(data, model.items_).matrix.indices, minlength=len(model.items_))
+    if data.n_users == model.n_users_ and np.array_equal(counts, model.item_counts_):
+        return np.ones(data.n_users, bool)
+    return None

@@ -1,10 +1,11 @@
 """`relae compare`: models side by side in one table, kept as they finish."""
 
 import json
-import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,9 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae._common.files import atomic_file, lock_folder, write_text
 from relae.cli import _console
+from relae.cli._choice import as_text
 from relae.cli._data import Columns, Divided, load
-from relae.cli._files import whole_file, write_text
 from relae.cli._main import as_options
 from relae.cli._progress import progress_bar
 from relae.comparison import Contest, LeftOut, Standing, Standings, named
@@ -47,11 +49,15 @@ class Request:
 
 def compare(request: Request, as_json: bool) -> bool:
     """Compare (or go on), show the table, and save it; return whether no model failed for an unforeseen reason."""
-    console, errors = _console.output(), _console.errors()
     if request.models is not None and not request.models:
         raise DataError(f"--models names no model: name some of {', '.join(KINDS)}, or all")
     models, split = named(request.models), _split_for(request)
-    _check_folder(request.out)
+    with nullcontext() if request.out is None else lock_folder(request.out):
+        return _compare(request, models, split, as_json)
+
+
+def _compare(request: Request, models: Sequence[str], split: str, as_json: bool) -> bool:
+    console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {request.source}"):
         divided = load(request.source, request.columns, split, request.share, request.seed)
     contest = _contest(request, divided, models)
@@ -63,13 +69,14 @@ def compare(request: Request, as_json: bool) -> bool:
     if not result.rows:
         raise DataError(f"there is no model to show; {'; '.join(result.absences())}")
     heading = [f"{divided.title}: {divided.test!r}", _chosen_split(request, split, divided.test)]
+    heading += [divided.low_ratings] if divided.low_ratings else []
     record = _record(request, split, divided, result)
     if kept is not None:
         kept.write(result, heading, record)
     if as_json:
         _console.print_json(record)
     else:
-        _show(console, result, heading, request.out)
+        _show(console, result, heading, request)
     return not any(absent.trace for absent in result.left_out)
 
 
@@ -134,7 +141,7 @@ def _news(row: Standing, objective: str) -> str:
     return f"[dim]{KINDS[row.name]:<10} {objective} {row.evaluation[objective]:.4f}  {took:7.1f} s  {row.choice}[/dim]"
 
 
-def _show(console: Console, result: Standings, heading: Sequence[str], out: Path | None) -> None:
+def _show(console: Console, result: Standings, heading: Sequence[str], request: Request) -> None:
     title, *rest = heading
     console.print(f"[bold]{escape(title)}[/bold]")
     for line in rest:
@@ -142,20 +149,33 @@ def _show(console: Console, result: Standings, heading: Sequence[str], out: Path
     console.print()
     console.print(result)
     console.print()
-    if out is not None:
-        console.print(f"[dim]saved in {escape(str(out))}: {', '.join(_FILES)}[/dim]", soft_wrap=True)
+    if request.out is not None:
+        console.print(f"[dim]saved in {escape(str(request.out))}: {', '.join(_FILES)}[/dim]", soft_wrap=True)
+    console.print("[dim]Next, fit the first of the table to all of the data:[/dim]", soft_wrap=True)
+    console.print(next_command(request, result), soft_wrap=True, markup=False, emoji=False, highlight=False)
+
+
+def next_command(request: Request, result: Standings) -> str:
+    """Return the command that fits the first model of a table to all of the data, ready for a shell."""
     best = result.rows[0]
-    if best.name != "popularity":
-        options = "".join(f" --set {name}={value}" for name, value in _changed(best).items())
-        console.print(
-            f"[dim]Next:[/dim] relae fit DATA --model {best.name}{escape(options)} --out MODEL", soft_wrap=True
-        )
+    if request.out is not None:
+        words = ["--from", str(request.out)]
+    else:
+        words = [request.source, *request.columns.options(), "--model", best.name]
+        for name, value in _changed(best).items():
+            words += ["--set", f"{name}={as_text(value)}"]
+    return shlex.join(["relae", "fit", *words, "--out", _new_folder(best.name)])
+
+
+def _new_folder(name: str) -> str:
+    """Return the name of a folder that is not there yet."""
+    return next(place for at in count(1) if not Path(place := f"{name}-model{'' if at == 1 else f'-{at}'}").exists())
 
 
 def _changed(row: Standing) -> dict[str, Any]:
     """Return the parameters that are not the model's defaults."""
     defaults = kind(row.name)().get_params()
-    return {name: shlex.quote(str(v)) for name, v in row.parameters.items() if v != defaults[name]}
+    return {name: value for name, value in row.parameters.items() if value != defaults[name]}
 
 
 def _record(request: Request, split: str, divided: Divided, result: Standings) -> dict[str, Any]:
@@ -167,6 +187,7 @@ def _record(request: Request, split: str, divided: Divided, result: Standings) -
         "data": divided.title,
         "source": request.source,
         "columns": columns,
+        "low_ratings": divided.low_ratings,
         "split": {"name": split, "share": request.share, "seed": request.seed, "protocol": divided.test.protocol},
         "users": {"validation": len(divided.valid.users), "test": len(divided.test.users)},
         "k": result.k,
@@ -178,15 +199,6 @@ def _record(request: Request, split: str, divided: Divided, result: Standings) -
 
 
 # --- on disk -----------------------------------------------------------------------------------------------------
-
-
-def _check_folder(out: Path | None) -> None:
-    """Refuse a folder that cannot be made or written to, before there is anything to write."""
-    if out is None:
-        return
-    place = next(place for place in (out.absolute(), *out.absolute().parents) if place.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise DataError(f"{out} cannot be made: {place} is no folder that may be written to; name another place")
 
 
 class _Kept:
@@ -243,7 +255,7 @@ class _Kept:
             "notes": dict(evaluation.notes),
             "truth": evaluation.truth,
         }
-        with whole_file(self.folder / f"{row.name}.npz") as part, part.open("wb") as file:
+        with atomic_file(self.folder / f"{row.name}.npz") as part, part.open("wb") as file:
             np.savez(
                 file, record=np.array(json.dumps(record)), values=np.column_stack(list(evaluation.values.values()))
             )

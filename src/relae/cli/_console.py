@@ -65,8 +65,8 @@ def facts(rows: Mapping[str, str]) -> "Table":
 
 
 def print_json(value: Any) -> None:
-    """Print what a program reads."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print what a program reads: ASCII, which no terminal or locale can change."""
+    print(json.dumps(value, indent=2))
 
 
 def counted(number: int, what: str) -> str:

@@ -1,14 +1,18 @@
 """DATA on the command line: a table, a folder of lists or the name of a benchmark, whole or divided."""
 
+import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relae.cli._parse import names
-from relae.data import Features, Interactions, Lists, datasets, read_lists
+from relae.data import Features, Ids, Interactions, Lists, axis_of, datasets, read_lists
 from relae.errors import DataError
 from relae.evaluation import (
     Split,
@@ -25,9 +29,12 @@ from relae.linalg import fingerprint
 
 SPLITS = ("auto", "paper", "strong", "weak", "last", "time", "new-items")
 
+LOW_RATINGS = ("seen", "ignored")
+Overlap = Literal["refuse", "drop"]
+
 _OF_TABLES = (
-    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles"),
-    *("min_user_count", "min_item_count"),
+    *("user", "item", "rating", "min_rating", "weight", "weighting", "timestamp", "titles"),
+    *("min_user_count", "min_item_count", "k_core"),
 )
 
 
@@ -39,22 +46,29 @@ class Columns:
     item: str = "item"
     rating: str | None = None
     min_rating: float | None = None
+    low_ratings: str | None = None  # one of LOW_RATINGS
     weight: str | None = None
     timestamp: str | None = None
     titles: Path | None = None
     min_user_count: int = 0
     min_item_count: int = 0
-    weighting: str = "linear"
+    k_core: int = 0
+    weighting: str | None = None
     half_life: float | None = None
     features: Path | None = None
     feature_columns: str | None = None  # separated by commas
     separator: Sequence[str] = ()  # COLUMN=TEXT
     feature_weight: float = 1.0
+    overlap: Overlap = "refuse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "separator", tuple(self.separator))
         if not 0 <= self.feature_weight < np.inf:
             raise DataError(f"--feature-weight must be a finite number of at least 0, got {self.feature_weight!r}")
+        if self.low_ratings is not None and self.low_ratings not in LOW_RATINGS:
+            raise DataError(f"--low-ratings is one of {', '.join(LOW_RATINGS)}, got {self.low_ratings!r}")
+        if self.overlap not in get_args(Overlap):
+            raise DataError(f"--overlap is one of {', '.join(get_args(Overlap))}, got {self.overlap!r}")
         useless = [] if self.features is not None else self.given("feature_columns", "separator", "feature_weight")
         if useless:
             raise DataError(f"{', '.join(useless)} is for --features FILE, which is not given: leave it out")
@@ -68,6 +82,30 @@ class Columns:
         changed = [name for name in names if getattr(self, name) != Columns.__dataclass_fields__[name].default]
         return [f"--{name.replace('_', '-')}" for name in changed]
 
+    def as_fitted(self) -> Self:
+        """Return these columns for data that a saved model judges or is judged by; its weighting has to be said."""
+        if self.weight is not None and self.weighting is None:
+            raise DataError(
+                f"--weight {self.weight} beside a model needs its --weighting: the one that the model was fitted with, "
+                "linear, sqrt, log or binary"
+            )
+        return self
+
+    def options(self) -> list[str]:
+        """Return the words of a command line that give these columns, as far as they are not the default."""
+        words: list[str] = []
+        for name, field in Columns.__dataclass_fields__.items():
+            value = getattr(self, name)
+            if value == field.default:
+                continue
+            flag = name.replace("_", "-")
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+                continue
+            for each in value if isinstance(value, tuple) else [value]:
+                words += [f"--{flag}", str(each)]
+        return words
+
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Self:
         """Return the columns that a run has saved."""
@@ -76,8 +114,8 @@ class Columns:
 
     def applied(self, data: Interactions) -> Interactions:
         """Return interactions with the weights and the features that are asked for; without those that count 0."""
-        if self.given("weighting", "half_life"):
-            data = data.weighted(self.weighting, half_life=self.half_life)  # type: ignore[arg-type]  # checked there
+        if self.half_life is not None:
+            data = data.weighted(half_life=self.half_life)
         if self.features is None:
             return data
         whole = data.with_features(
@@ -129,6 +167,7 @@ class Divided:
     data: Interactions  # all of it
     valid: Split
     test: Split  # its train has the validation users and all that is known of them
+    low_ratings: str = ""  # what becomes of them, in a line; nothing if there are none
 
     @property
     def n_items(self) -> int:
@@ -136,11 +175,17 @@ class Divided:
         return min(self.valid.n_candidates, self.test.n_candidates)
 
     @property
+    def lengths(self) -> NDArray[np.integer[Any]]:
+        """How many items each user has in all of the data: what the model that is shipped will be asked for."""
+        return np.diff(self.data.matrix.indptr)
+
+    @property
     def fingerprint(self) -> str:
         """A sum of what is fitted to and judged by."""
         train = self.valid.train
-        features = [] if train.features is None else [train.features.matrix]
-        return fingerprint(train.matrix, self.valid.histories, self.valid.truth, *features)
+        more = [] if train.features is None else [train.features.matrix]
+        more += [] if self.valid.seen is None else [self.valid.seen]
+        return fingerprint(train.matrix, self.valid.histories, self.valid.truth, *more)
 
 
 def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1, seed: int = 0) -> Divided:
@@ -167,8 +212,10 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
             return _of_folder(place, columns, split, share, seed)
         if split == "paper":
             raise DataError("the paper's split is of its own data sets: name one of them, or choose another split")
-        return _divided(place.name, columns.counted(_table(place, columns)), split, share, seed)
-    more = columns.given("weighting", "half_life", "features")
+        divided = _divided(_title(place), columns.counted(_table(place, columns)), split, share, seed)
+        return replace(divided, low_ratings=about_low_ratings(source, columns, divided.data, split))
+    more = columns.given("half_life", "features")
+    more += ["--low-ratings seen"] if columns.low_ratings == "seen" else []
     if split == "paper" or (split == "auto" and place.heldout is not None and not more):
         if place.heldout is None:
             raise DataError(f"the paper has no strong split of {place.title}: choose another --split")
@@ -176,22 +223,42 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
             raise DataError(
                 f"the paper's split knows nothing of {', '.join(more)}: choose another --split, or leave it out"
             )
-        return _of_lists(place.title, strong_lists(place.pairs(), place.heldout), columns, place.load())
-    return _divided(place.title, columns.counted(place.load()), split, share, seed)
+        divided = _of_lists(place.title, strong_lists(place.pairs(), place.heldout), columns, place.load())
+        return replace(divided, low_ratings=about_low_ratings(source, columns, divided.data, split))
+    divided = _divided(place.title, columns.counted(_benchmark(place, columns, judging=True)), split, share, seed)
+    return replace(divided, low_ratings=about_low_ratings(source, columns, divided.data, split))
 
 
-def read(source: str, columns: Columns) -> tuple[str, Interactions]:
-    """Return the title of DATA and all of its interactions."""
+def read(source: str, columns: Columns, *, judging: bool = False) -> tuple[str, Interactions]:
+    """Return the title of DATA and all of its interactions.
+
+    `judging` tells that models are judged by them: a benchmark then has what its published protocol has, unless the
+    columns say otherwise.
+    """
     place = _place(source, columns)
     if not isinstance(place, Path):
-        return place.title, columns.applied(place.load())
+        return place.title, columns.applied(_benchmark(place, columns, judging=judging))
     if not place.is_dir():
-        return place.name, columns.applied(_table(place, columns))
+        return _title(place), columns.applied(_table(place, columns))
     lists = _lists(place)
     if "test_in" in lists:
         plain = _of_folder(place, Columns(), "auto", 0.1, 0).data
         return place.name, columns.applied(plain)
-    return place.name, columns.applied(_whole(lists))
+    return place.name, columns.applied(_whole(place, lists))
+
+
+def about_low_ratings(source: str, columns: Columns, data: Interactions, split: str = "") -> str:
+    """Say in a line what becomes of low ratings where models are judged by this data; nothing if it has none."""
+    named = None if Path(source).exists() else datasets.get(source)
+    lowest = columns.min_rating if named is None else named.preparation.min_rating
+    if lowest is None:
+        return ""
+    if data.seen is not None:
+        other = "--low-ratings ignored makes them candidates, as published protocols do"
+        rated = f"rated below {lowest:g}{' before the split' if split in ('last', 'time') else ''}"
+        return f"low ratings: what a user {rated} is neither to be found nor a candidate; {other}"
+    why = f", as in the published protocol of {named.title}" if named is not None else ""
+    return f"low ratings: what a user rated below {lowest:g} is a candidate{why}; --low-ratings seen leaves it out"
 
 
 def shape(data: Interactions) -> tuple[int, int, int]:
@@ -204,7 +271,9 @@ def shape(data: Interactions) -> tuple[int, int, int]:
 def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
     """Return the file, the folder or the benchmark that a name stands for."""
     path = Path(source)
-    if path.is_file():
+    if columns.given("overlap") and not path.is_dir():
+        raise DataError(f"--overlap is for a folder with train.txt and test.txt, and {source} is none: leave it out")
+    if path.exists() and not path.is_dir():  # also a pipe, such as <(zcat log.csv.gz)
         return path
     if (path / "model.json").exists():
         raise DataError(
@@ -218,22 +287,39 @@ def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
     given = columns.given(*(name for name in _OF_TABLES if name != "item" or columns.features is None))
     if given:
         raise DataError(f"{source} is no table and has no columns to choose from: leave {', '.join(given)} out")
+    if columns.low_ratings is not None and (path.is_dir() or not datasets.get(source).rates):
+        raise DataError(f"{source} has no ratings: leave --low-ratings out")
     return path if path.is_dir() else datasets.get(source)
 
 
+def _benchmark(dataset: datasets.Dataset, columns: Columns, *, judging: bool) -> Interactions:
+    """Return a benchmark; what its users rated low they have seen, but for the published protocols."""
+    return dataset.load(seen=columns.low_ratings == "seen" or (columns.low_ratings is None and not judging))
+
+
+def _title(path: Path) -> str:
+    """Return the name of a file as text, also where it is not UTF-8."""
+    return os.fsencode(path.name).decode(errors="replace")
+
+
 def _table(path: Path, columns: Columns) -> Interactions:
-    return Interactions.read(
+    if columns.low_ratings is not None and columns.min_rating is None:
+        raise DataError("--low-ratings is for ratings below --min-rating, which is not given: leave it out")
+    data = Interactions.read(
         path,
         user=columns.user,
         item=columns.item,
         rating=columns.rating,
         min_rating=columns.min_rating,
         weight=columns.weight,
+        weighting=columns.weighting,  # type: ignore[arg-type]  # checked there
         timestamp=columns.timestamp,
         titles=columns.titles,
         min_user_count=columns.min_user_count,
         min_item_count=columns.min_item_count,
+        k_core=columns.k_core,
     )
+    return data.without_seen() if columns.low_ratings == "ignored" else data
 
 
 def _divided(title: str, data: Interactions, split: str, share: float, seed: int) -> Divided:
@@ -259,16 +345,17 @@ def _of_folder(folder: Path, columns: Columns, split: str, share: float, seed: i
             way_out = f"it lacks {', '.join(missing)}.txt" if missing else "its split is strong"
             raise DataError(f"{folder} is divided by users, as test_in.txt says: {way_out}")
         return _of_lists(folder.name, StrongLists(**lists), columns)
-    plain = _whole(lists)
-    whole = {name: Interactions.from_lists(part, plain.n_users, plain.n_items) for name, part in lists.items()}
+    plain = _whole(folder, lists)
+    whole = {name: Interactions.from_lists(part, plain.users, plain.items) for name, part in lists.items()}
     data, whole["train"] = columns.counted(plain), columns.counted(whole["train"])
     if split not in ("auto", "weak"):
         return _divided(folder.name, data, split, share, seed)
     if "valid" in whole:
-        valid = given_split(whole["train"], whole["valid"])
+        valid = given_split(whole["train"], whole["valid"], overlap=columns.overlap)
     else:
         valid = hold_out_items(whole["train"], share, rng=np.random.default_rng(seed))
-    return Divided(folder.name, data, valid, given_split(valid.everything(), whole["test"]))
+    test = given_split(valid.everything(), whole["test"], overlap=columns.overlap)
+    return Divided(folder.name, data, valid, test)
 
 
 def _lists(folder: Path) -> dict[str, Lists]:
@@ -281,23 +368,33 @@ def _lists(folder: Path) -> dict[str, Lists]:
     return lists
 
 
-def _whole(lists: Mapping[str, Lists]) -> Interactions:
+def _whole(folder: Path, lists: Mapping[str, Lists]) -> Interactions:
     """Return all lists of a folder whose users are the same in each."""
-    n_users = 1 + max(int(part.owners.max()) for part in lists.values())
-    return Interactions.from_lists(_joined(*lists.values()), n_users, _n_items(*lists.values()))
+    joined = _joined(*lists.values())
+    users, items = _axis(folder, "users", joined.owners), _axis(folder, "items", joined.items)
+    return Interactions.from_lists(joined, users, items)
+
+
+def _axis(title: str | Path, what: str, *numbers: NDArray[np.int64]) -> int | Ids:
+    """Return how many users or items there are, or their ids where the numbers are not positions, which is told."""
+    axis = axis_of(*numbers)
+    if isinstance(axis, Ids):
+        warnings.warn(
+            f"{title}: the numbers of {what} go up to {axis.values[-1]:,}, and only {len(axis):,} of them occur: they "
+            "are taken for ids, not for positions",
+            stacklevel=2,
+        )
+    return axis
 
 
 def _of_lists(title: str, lists: StrongLists, columns: Columns, data: Interactions | None = None) -> Divided:
-    n_items = _n_items(*lists)
-    parts = [Interactions.from_lists(part, 1 + int(part.owners.max()), n_items) for part in lists]
+    items = _axis(title, "items", *(part.items for part in lists))
+    parts = [Interactions.from_lists(part, axis_of(part.owners), items) for part in lists]
     train, valid_in, valid, test_in, test = columns.counted(parts[0]), *parts[1:]
-    to_decide = given_split(train, valid, valid_in, protocol="validation users of the given split")
-    to_report = given_split(to_decide.everything(), test, test_in, protocol="test users of the given split")
+    divide = partial(given_split, overlap=columns.overlap)
+    to_decide = divide(train, valid, valid_in, protocol="validation users of the given split")
+    to_report = divide(to_decide.everything(), test, test_in, protocol="test users of the given split")
     return Divided(title, to_report.everything() if data is None else data, to_decide, to_report)
-
-
-def _n_items(*parts: Lists) -> int:
-    return 1 + max(int(part.items.max(initial=-1)) for part in parts)
 
 
 def _joined(*parts: Lists) -> Lists:

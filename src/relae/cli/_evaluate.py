@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,13 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from rich.markup import escape
 
+from relae._common.files import lock_file, write_text
 from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
 from relae.cli._catalog import linear, opened
 from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._console import errors, output
-from relae.cli._data import Columns, Division, load, read
-from relae.cli._files import check_writable, write_text
+from relae.cli._data import Columns, Division, about_low_ratings, load, read
 from relae.cli._progress import progress_bar
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning
@@ -48,15 +49,17 @@ class Wanted:
         check_metrics(self.metrics or DEFAULT_METRICS)
         if self.ks is not None:
             check_ks(self.ks, max(self.ks))
-        if self.out is not None:
-            if self.out.suffix.lower() not in _KINDS:
-                raise DataError(
-                    f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_KINDS)}: name another file"
-                )
-            check_writable(self.out)
+        if self.out is not None and self.out.suffix.lower() not in _KINDS:
+            raise DataError(
+                f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_KINDS)}: name another file"
+            )
         for xi in self.xis or ():
             linear(model, "--xis")
             check_xi(xi)
+
+    def reserved(self) -> AbstractContextManager[None]:
+        """Hold the file that the figures go to, if they go to one."""
+        return nullcontext() if self.out is None else lock_file(self.out)
 
     def of(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
         """Judge a fitted model."""
@@ -90,15 +93,17 @@ def of_data(
     wanted.check(model)
     asked = division.or_else() if tuned is None else division.or_else(tuned.split, tuned.share, tuned.seed)
     console = errors()
-    with console.status(f"reading {source}"):
-        divided = load(source, chosen, *asked)
-    check_users(model, divided.test)
-    with progress_bar(console) as progress:
-        model.fit(divided.test.train, progress=progress)
-        found = wanted.of(model, divided.test, progress)
-        if divided.test.candidates is not None:
-            found = _beside(model, found, wanted, divided.test, progress)
-    _tell(found, wanted, [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"])
+    with wanted.reserved():
+        with console.status(f"reading {source}"):
+            divided = load(source, chosen, *asked)
+        check_users(model, divided.test)
+        with progress_bar(console) as progress:
+            model.fit(divided.test.train, progress=progress)
+            found = wanted.of(model, divided.test, progress)
+            if divided.test.candidates is not None:
+                found = _beside(model, found, wanted, divided.test, progress)
+        words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
+        _tell(found, wanted, words + ([escape(divided.low_ratings)] if divided.low_ratings else []))
 
 
 def _beside(model: HistoryRecommender, found: Result, wanted: Wanted, split: Split, progress: Progress) -> Evaluations:
@@ -138,14 +143,18 @@ def of_model(
         )
     wanted.check(model)
     console = errors()
-    with console.status(f"reading {source}"):
-        title, data = read(source, Columns().but(columns))
-    split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
-    with progress_bar(console) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
-        found = wanted.of(model, split, progress)
-    notes = strangers(model, split, data) + acquaintances(saved, split)
-    _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
+    with wanted.reserved():
+        with console.status(f"reading {source}"):
+            chosen = Columns().but(columns).as_fitted()
+            title, data = read(source, chosen, judging=True)
+        split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
+        with progress_bar(console) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
+            found = wanted.of(model, split, progress)
+        notes = strangers(model, split, data) + acquaintances(saved, split)
+        low = about_low_ratings(source, chosen, data)
+        notes = [*([escape(low)] if low else []), *notes]
+        _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
 
 
 def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: int) -> Split:
@@ -165,6 +174,7 @@ def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: 
         truth,
         f"{hide:.0%} of each user's items hidden",
         parts.left_out,
+        seen=data.select_users(data.users.positions(parts.users.values)).seen_on(items),
     )
 
 

@@ -11,7 +11,6 @@ from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, stan
 from relae.cli._console import counted, errors, output, print_json, show_table, table
 from relae.cli._histories import Asked
 from relae.cli._recommend import because
-from relae.recommender import HistoryRecommender
 from relae.store import Saved
 
 
@@ -32,24 +31,27 @@ def explain(
     whose = _histories.one_source(**{"history": history, "history_file": history_file, "for": user})
     saved, model = opened(path, dials)
     catalog = Catalog(model)
-    record = catalog.record(catalog.column(item))
+    column = catalog.column(item)
+    record = catalog.record(column)
     explaining = linear(model, "explain")
-    asked = _asked(whose, saved, model, history, history_file, user)
+    asked = _asked(whose, saved, catalog, history, history_file, user)
     why = explaining.explain(asked.matrix, record["item"])
-    answer = {"item": record, "score": why.score, **standing(model), "because": because(catalog, why)}
+    had = asked.has_had(column)
+    scored = {"item": record, "score": why.score, "seen": bool(had)}
+    answer = {**scored, **standing(model), "because": because(catalog, why)}
     if as_json:
         print_json(answer)
         return
     if asked.strangers:
-        unknown = ", ".join(map(str, asked.strangers[:5]))
+        unknown = catalog.named(asked.strangers)
         errors().print(f"unknown to the model, and ignored: {unknown}", style="yellow", markup=False, soft_wrap=True)
-    _show(answer, k)
+    _show(answer, k, had)
 
 
 def _asked(
     whose: str,
     saved: Saved,
-    model: HistoryRecommender,
+    catalog: Catalog,
     history: str | None,
     history_file: Path | None,
     user: str | None,
@@ -57,17 +59,19 @@ def _asked(
     if whose == "for":
         return _histories.of_users(saved, [user or ""])
     if whose == "history":
-        return _histories.single(model, _histories.split_ids(history))
+        return _histories.single(catalog, _histories.split_ids(history))
     assert history_file is not None
-    return _histories.single(model, _histories.read_ids(history_file))
+    return _histories.single(catalog, _histories.read_ids(history_file))
 
 
-def _show(answer: dict[str, Any], k: int) -> None:
+def _show(answer: dict[str, Any], k: int, had: str) -> None:
     console, record, reasons = output(), answer["item"], answer["because"]
     name = readable(record["title"]) or readable(record["item"])
     known = f"{counted(record['popularity'], 'user')}, {record['group']}"
     about = f"  item {readable(record['item'])}, {known}, {in_signs(answer)}"
     console.print(Text.assemble((name, "bold"), (about, "dim")))
+    if had:
+        console.print(f"{had}, so that it is recommended only with --include-seen", style="yellow")
     console.print(f"score {answer['score']:.4f} =")
     shown = table(">adds", ">share", "item", "~title")
     largest = sorted(reasons, key=lambda reason: -abs(reason["contribution"]))[:k]

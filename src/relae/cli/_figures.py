@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from relae import analysis
+from relae._common.files import lock_folder, write_bytes
 from relae.analysis import Components, Sensitivity, Spectrum
 from relae.cli import _console
-from relae.cli._files import write_bytes
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.errors import DataError
@@ -71,17 +71,13 @@ def figures(
         Of everything that is drawn.
     """
     wanted = _wanted(only)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"the folder {out} for figures cannot be made: {error.strerror}") from error
     console, errors = _console.output(), _console.errors()
     table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
     table.add_column(no_wrap=True, style="bold cyan")
     table.add_column()
     asked = _Asked(data, split, l2, l2s, dropouts, xis, seed)
     known: Sensitivity | None = None
-    with progress_bar(errors) as progress:
+    with lock_folder(out), progress_bar(errors) as progress:
         for name in wanted:
             found, figure = _made(name, asked, title, known, progress)
             if isinstance(found, Sensitivity) and found.parameter == "xi":

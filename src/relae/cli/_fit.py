@@ -15,7 +15,7 @@ from rich.markup import escape
 from relae import store
 from relae.baselines import Trained
 from relae.cli._catalog import known_users, more_facts, own_facts
-from relae.cli._choice import chosen_model, read_run, source_of
+from relae.cli._choice import Run, chosen_model, read_run, source_of
 from relae.cli._cluster import connected, partitions
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read, shape
@@ -54,14 +54,13 @@ def fit(
             f"{type(model).__name__} finds its users by their histories, which are part of it: leave --no-histories "
             "out, or take a model that folds in new users, such as RDLAE"
         )
-    store.check_place(out)
     checkpoint = _checkpoint(model, out, time_budget)
     console = errors()
-    if checkpoint is not None and checkpoint.exists():
-        console.print(f"[dim]going on from {escape(str(checkpoint))}[/dim]", soft_wrap=True)
     if scheduler is not None and not isinstance(model, LinearAutoencoder):
         raise DataError(f"a cluster fits linear autoencoders, and not {type(model).__name__}: leave --scheduler out")
-    with connected(scheduler) as client:
+    with store.reserve(out) as place, connected(scheduler) as client:
+        if checkpoint is not None and checkpoint.exists():
+            console.print(f"[dim]going on from {escape(str(checkpoint))}[/dim]", soft_wrap=True)
         data: Interactions | Partitions
         with console.status(f"reading {source}"):
             if client is not None and any(mark in source for mark in "*?["):
@@ -69,8 +68,8 @@ def fit(
             else:
                 title, data = read(source, chosen)
         known = data if isinstance(data, Interactions) else None
-        if known is not None and client is None and form in ("auto", "primal") and _is_exact(model, known):
-            store.check_place(out, known.n_items**2 * np.dtype(dtype).itemsize)
+        if known is not None and client is None and isinstance(model, LinearAutoencoder):
+            place.check_room(_size_on_disk(model, known, form, histories))
         with progress_bar(console) as progress:
             fit_with(
                 model,
@@ -84,21 +83,21 @@ def fit(
             fitted = time.perf_counter()
             store.save(
                 model,
-                out,
+                place,
                 form=form if isinstance(model, LinearAutoencoder) else "fitted",
                 histories=known if histories else None,
                 title=title,
                 progress=progress,
             )
-    if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+        if checkpoint is not None:
+            checkpoint.unlink(missing_ok=True)
     saved = store.open_model(out)
     seconds = {"fit": fitted - started, "save": time.perf_counter() - fitted}
     if as_json:
         statistics = {} if known is None else {"statistics": asdict(known.statistics())}
         print_json({**_summary(saved), **statistics, "seconds": seconds})
         return
-    _show(output(), saved, model, title, seconds, run)
+    _show(output(), saved, model, title, seconds, tuned)
 
 
 def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
@@ -111,10 +110,15 @@ def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None)
     return None
 
 
-def _is_exact(model: HistoryRecommender, data: Interactions) -> bool:
-    if not isinstance(model, LinearAutoencoder):
-        return False
-    return plan(*shape(data), solver=model.solver, dtype=model.dtype, neighbours=model.neighbours).exact
+def _size_on_disk(model: LinearAutoencoder, data: Interactions, form: str, histories: bool) -> int:
+    """Return the bytes that the folder will have; an error if the model cannot be saved as asked."""
+    chosen = plan(*shape(data), solver=model.solver, dtype=model.dtype, neighbours=model.neighbours)
+    try:
+        return store.forecast_size(
+            data, chosen.solver, form=form, dtype=model.dtype, neighbours=model.neighbours, histories=histories
+        )
+    except ValueError as error:
+        raise DataError(f"{error}: choose another --form or --solver") from None
 
 
 def _summary(saved: store.Saved) -> dict[str, Any]:
@@ -139,13 +143,19 @@ def _show(
     model: HistoryRecommender,
     title: str,
     seconds: Mapping[str, float],
-    run: Path | None,
+    run: Run | None,
 ) -> None:
     data = saved.info["data"]
     rows = {"model": str(model)}
+    if run is not None and run.compared:
+        rows["chosen by"] = _place_in_table(model, run)
     if isinstance(model, LinearAutoencoder):
         by = (
-            f", as {run} chose" if run is not None else ", by the rule 20·√(users per item)" if model.l2 is None else ""
+            f", as {run.path} chose"
+            if run is not None
+            else ", by the rule 20·√(users per item)"
+            if model.l2 is None
+            else ""
         )
         rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
         rows |= {name: text for name, text in more_facts(model).items() if text}
@@ -172,6 +182,12 @@ def _show(
         f"      relae recommend {escape(place)} {escape(_whose(saved))}",
         soft_wrap=True,
     )
+
+
+def _place_in_table(model: HistoryRecommender, run: Run) -> str:
+    names = list(run.compared)
+    place = names.index(type(model).__name__.lower()) + 1
+    return f"{run.path}, number {place} of {len(names)} in its table by the {run.objective} of the test users"
 
 
 def _whose(saved: store.Saved) -> str:

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from relae.cli._catalog import near
+from relae.cli._catalog import Catalog, near
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr
@@ -25,6 +25,14 @@ class Asked:
     users: Ids | None  # None for a history that is nobody's
     unknown: int = 0
     strangers: Sequence[Any] = ()  # the unknown items of a single history
+    seen: Csr | None = None  # what users have had beside their histories : (users, items)
+    dropped: Mapping[str, int] = field(default_factory=dict)  # users of a table who have no history, by filter
+
+    def has_had(self, column: int) -> str:
+        """Say whether the user of a single history has had an item: in it, seen beside it, or not."""
+        if column in self.matrix.indices:
+            return "in the history"
+        return "seen beside the history" if self.seen is not None and column in self.seen.indices else ""
 
 
 def one_source(**given: Any) -> str:
@@ -66,13 +74,16 @@ def all_ids(text: str | None, file: Path | None) -> list[str] | None:
     return [*(split_ids(text) or []), *(map(str, read_ids(file)) if file is not None else [])]
 
 
-def single(model: HistoryRecommender, history: Any) -> Asked:
-    """Return one history as a list of ids, or a mapping from ids to weights."""
-    given = encode(history, model.items_)
+def single(catalog: Catalog, history: Any) -> Asked:
+    """Return one history, a list of ids or a mapping from ids to weights; one of unknown items alone is an error."""
+    given = encode(history, catalog.items)
     if not given.single:
         raise DataError("several histories at once come as a table: --histories TABLE")
     ids = list(history)
-    strangers = [ids[at] for at in np.flatnonzero(model.items_.positions(ids) < 0)]
+    strangers = [ids[at] for at in np.flatnonzero(catalog.items.positions(ids) < 0)]
+    if ids and len(strangers) == len(ids):
+        hint = "" if any(catalog.meant(str(item)) for item in strangers[:3]) else catalog.examples(str(ids[0]))
+        raise DataError(f"the model knows no item of the history, {catalog.named(strangers)}{hint}")
     return Asked(given.matrix, None, given.unknown, strangers)
 
 
@@ -82,11 +93,14 @@ def of_users(saved: Saved, users: Sequence[str]) -> Asked:
     users = list(dict.fromkeys(users))
     rows = known.users.positions(users)
     for user, row in zip(users, rows.tolist(), strict=True):
-        if row < 0:
-            raise DataError(
-                f"user {user!r} is unknown to the model: it has {len(known.users):,}{near(user, known.users)}"
-            )
-    return Asked(known.matrix[rows], Ids(known.users.values[rows]))
+        if row >= 0:
+            continue
+        reason = None if known.dropped is None else known.dropped.why(user)
+        if reason is not None:
+            raise DataError(f"user {user!r} was dropped by {reason} before the fit: give a --history instead")
+        raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{near(user, known.users)}")
+    chosen = known.select_users(rows)
+    return Asked(chosen.matrix, chosen.users, seen=chosen.seen)
 
 
 def kept(saved: Saved) -> Interactions:
@@ -101,4 +115,5 @@ def kept(saved: Saved) -> Interactions:
 def of_table(model: HistoryRecommender, data: Interactions) -> Asked:
     """Return the histories of all users of a table."""
     given = encode(data, model.items_)
-    return Asked(given.matrix, data.users, given.unknown)
+    dropped = {} if data.dropped is None else data.dropped.counts()
+    return Asked(given.matrix, data.users, given.unknown, seen=given.seen, dropped=dropped)

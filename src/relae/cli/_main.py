@@ -3,19 +3,29 @@
 import errno
 import os
 import re
+import shlex
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NoReturn
 
 import typer
 
+from relae._common.interrupts import interrupt
+from relae._common.limits import LIBRARY_BYTES, address_space_limit
 from relae.errors import RelaeError
 
 _DEBUG = "--debug"
-_INTERRUPTED = 130
+_HELP = {"-h", "--help", "--version"}
+_LEAST_SPACE = LIBRARY_BYTES + 400_000_000  # for Python, NumPy and what a small model takes
+_INTERRUPTED, _TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 _OPTIONS = (
-    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles", "min_user_count", "min_item_count"),
+    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles"),
+    *("min_user_count", "min_item_count", "k_core"),
     *("weighting", "half_life", "features"),
     *("l2", "dropout", "xi", "user_norm", "item_norm", "alpha", "rank", "solver", "dtype", "k"),
 )
@@ -25,6 +35,7 @@ _PYTHON = {  # what a Python error advises, and how the command line says it
         "give --features FILE"
     ),
     r"columns=\[[^\]]*\]": "--feature-columns",
+    r"or use given_split\(…, overlap='drop'\)": "or give --overlap drop",
     r"\bvalidation_share=0(?= trains)": "--set validation_share=0",
     r"\bset warm_up lower": "give a lower --set warm_up=…",
 }
@@ -35,12 +46,22 @@ def run(app: typer.Typer) -> NoReturn:
     arguments = [argument for argument in sys.argv[1:] if argument != _DEBUG]
     debug = len(arguments) < len(sys.argv) - 1 or os.environ.get("RELAE_DEBUG", "") not in ("", "0")
     warnings.showwarning = _show_warning
+    if sys.stdout is None:  # Python's way to say that it is closed
+        _fail("stdout is closed, so that there is nowhere to show a result: give > /dev/null to do without")
+    limit = address_space_limit()
+    if limit is not None and limit < _LEAST_SPACE and not _HELP & set(arguments):
+        _fail(
+            f"the limit of virtual memory (ulimit -v) is {limit / 1e9:.1f} GB, and {_LEAST_SPACE / 1e9:.1f} GB are "
+            "needed before there is any data: raise the limit"
+        )
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # an old terminal shows ξ as a question mark rather than an error
             stream.reconfigure(errors="replace")
+    terminated: list[int] = []
     try:
-        code = app(arguments, prog_name="relae", standalone_mode=False)
-        sys.stdout.flush()
+        with _terminated_like_interrupted(terminated):
+            code = app(arguments, prog_name="relae", standalone_mode=False)
+            sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
     except BrokenPipeError:
@@ -50,8 +71,30 @@ def run(app: typer.Typer) -> NoReturn:
             raise
         _fail(in_words(error, arguments))
     if code == _INTERRUPTED:
-        print("relae: interrupted", file=sys.stderr)
+        code, word = (_TERMINATED, "terminated") if terminated else (code, "interrupted")
+        print(f"relae: {word}", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _terminated_like_interrupted(signals: list[int]) -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, so that it leaves no half-written files; and note that it came."""
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        interrupt(number, frame)
+
+    wanted = {signal.SIGINT: (signal.default_int_handler, interrupt), signal.SIGTERM: (signal.SIG_DFL, terminate)}
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # only there signals can be handled
+        before = {sig: usual for sig, (usual, _) in wanted.items() if signal.getsignal(sig) is usual}
+    try:
+        for sig in before:
+            signal.signal(sig, wanted[signal.Signals(sig)][1])
+        yield
+    finally:
+        for sig, usual in before.items():
+            signal.signal(sig, usual)
 
 
 def _fail(text: str) -> NoReturn:
@@ -138,9 +181,14 @@ def as_options(text: str) -> str:
     text = re.sub(r"(?<![-\w])(min|max|stop)_(\w+)(?!\w|=)", lambda f: f"--{f[1]}-{f[2].replace('_', '-')}", text)
     return re.sub(
         rf"\b({names})=('([^']*)'|…|[\d.]+)",
-        lambda found: f"--{found[1].replace('_', '-')} {found[3] if found[3] is not None else found[2]}",
+        lambda found: f"--{found[1].replace('_', '-')} {found[2] if found[3] is None else _quoted(found[3])}",
         text,
     )
+
+
+def _quoted(value: str) -> str:
+    """Return a value as a shell takes it; what stands for any value stays as it is."""
+    return value if "…" in value else shlex.quote(value)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

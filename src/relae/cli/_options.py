@@ -62,7 +62,8 @@ FromOption = Annotated[
     typer.Option(
         "--from",
         metavar="RUN",
-        help="The folder of a run of `relae tune`: its choice, its DATA and its columns, where no others are given.",
+        help="The folder of a run of `relae tune`, or of `relae compare` (the first of its table, or --model): its "
+        "choice, its DATA and its columns, where no others are given.",
         rich_help_panel=_PARAMETERS,
     ),
 ]
@@ -111,8 +112,18 @@ _COLUMNS: Given = {
     "item": (str, "The column of items; item if not given."),
     "rating": (str, "The column of ratings."),
     "min_rating": (float, "The lowest rating that counts."),
-    "weight": (str, "The column of weights; without it 1."),
-    "weighting": (str, "What an amount of --weight counts: linear (if not given), sqrt, log (1 stays 1) or binary."),
+    "low_ratings": (
+        str,
+        "What a lower rating tells: seen (the user has had the item, so that it is never recommended to that user, and "
+        "is neither to be found nor a candidate where models are judged) or ignored. seen if not given; but where "
+        "models are judged by a benchmark, it is ignored as in the published protocols.",
+    ),
+    "weight": (str, "The column of amounts, such as plays, pieces or ratings; without it 1."),
+    "weighting": (
+        str,
+        "What an amount of --weight counts: itself (linear), sqrt, log (1 stays 1) or 1 (binary); by a quick trial on "
+        "the data if not given.",
+    ),
     "timestamp": (str, "The column of times, for --split last and time, and for --half-life."),
     "half_life": (
         float,
@@ -120,8 +131,12 @@ _COLUMNS: Given = {
         "any fraction.",
     ),
     "titles": (Path, "A table with the columns item and title."),
-    "min_user_count": (int, "Drop users with fewer items."),
-    "min_item_count": (int, "Drop items with fewer users."),
+    "min_user_count": (int, "Drop users with fewer items: one pass, after --min-item-count."),
+    "min_item_count": (
+        int,
+        "Drop items with fewer users: one pass, after which --min-user-count may leave some fewer.",
+    ),
+    "k_core": (int, "Drop items and users with fewer than this many, again and again until all have enough."),
     "features": (
         Path,
         "A table with a row per item, its items in a column named as --item says: the other columns are features for "
@@ -136,6 +151,11 @@ _COLUMNS: Given = {
     "feature_weight": (
         float,
         "How much a feature counts beside a user; 1 if not given, 0 leaves features out. It is never tuned: try some.",
+    ),
+    "overlap": (
+        str,
+        "Of a folder with train.txt and test.txt: what becomes of interactions to find that the history of the same "
+        "user has, refuse (if not given) or drop.",
     ),
 }
 _MODEL: Given = {
@@ -168,11 +188,13 @@ _LIMITS: dict[str, str] = {
     "max_history": "Items of a history",
     "max_k": "Items of a list",
     "max_batch": "Histories of a batch",
-    "max_results": "Items of all lists of a batch",
+    "max_results": "Items of all lists of a batch or a path",
+    "max_explained": "Items of all lists of a request with explain",
     "max_ids": "Items to allow or deny",
     "max_xis": "lists of a path",
     "max_body_bytes": "Bytes of a body",
     "max_waiting": "Requests that wait for the model in one worker",
+    "max_connections": "Connections of one worker",
 }
 
 
@@ -183,7 +205,7 @@ def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `columns` an option for the columns of a table of histories."""
-    wanted = ("user", "item", "rating", "min_rating", "weight", "weighting", "timestamp", "half_life")
+    wanted = ("user", "item", "rating", "min_rating", "low_ratings", "weight", "weighting", "timestamp", "half_life")
     return _spread(command, "columns", {name: _COLUMNS[name] for name in wanted}, "Columns of --histories")
 
 

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,28 @@ from rich.markup import escape
 
 from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read, shape
+from relae.data import Interactions
 from relae.data.interactions import Statistics
 from relae.errors import PlanError
-from relae.solvers import SOLVERS, Forecast, available_memory, forecast, gigabytes
+from relae.solvers import SOLVERS, Forecast, available_memory, forecast, gigabytes, saved_form
 from relae.solvers import plan as make_plan
+from relae.store import forecast_size
 
 _SIDE = 1536
 _SECONDS = 0.3
 
 
-def plan(source: str, columns: Mapping[str, Any], *, solver: str, dtype: str, as_json: bool) -> None:
+def plan(
+    source: str,
+    columns: Mapping[str, Any],
+    *,
+    solver: str,
+    dtype: str,
+    neighbours: int,
+    form: str,
+    histories: bool,
+    as_json: bool,
+) -> None:
     """Show what each solver would take, and which one a fit would choose; a refusal comes after the table."""
     console = errors()
     with console.status(f"reading {source}"):
@@ -29,11 +42,14 @@ def plan(source: str, columns: Mapping[str, Any], *, solver: str, dtype: str, as
     matrix = shape(data)
     available = available_memory()
     try:
-        chosen: str | None = make_plan(*matrix, solver=solver, dtype=dtype, available_bytes=available).solver
+        chosen: str | None = make_plan(
+            *matrix, solver=solver, dtype=dtype, neighbours=neighbours, available_bytes=available
+        ).solver
         refusal = None
     except PlanError as error:
         chosen, refusal = None, error
-    forecasts = [forecast(name, *matrix, dtype) for name in SOLVERS]
+    forecasts = [forecast(name, *matrix, dtype, neighbours) for name in SOLVERS]
+    disk: dict[str, _Disk] = {name: _on_disk(data, name, form, dtype, neighbours, histories) for name in SOLVERS}
     with console.status("measuring how fast this machine multiplies matrices"):
         rate = gemm_rate(dtype)
     if as_json:
@@ -46,13 +62,13 @@ def plan(source: str, columns: Mapping[str, Any], *, solver: str, dtype: str, as
                 "chosen": chosen,
                 "refusal": None if refusal is None else str(refusal),
                 "solvers": [
-                    {**asdict(entry), "estimated_seconds": entry.flops / rate, "disk_bytes": disk_bytes(entry, sizes)}
+                    {**asdict(entry), "estimated_seconds": entry.flops / rate, **asdict(disk[entry.solver])}
                     for entry in forecasts
                 ],
             }
         )
     else:
-        _show(output(), title, sizes, forecasts, chosen, available, rate)
+        _show(output(), title, sizes, forecasts, disk, chosen, available, rate)
     if refusal is not None:
         raise refusal
 
@@ -70,13 +86,24 @@ def gemm_rate(dtype: str) -> float:
     return 2.0 * _SIDE**3 / best
 
 
-def disk_bytes(entry: Forecast, sizes: Statistics) -> int:
-    """Return the size of the saved model: the square, and the training data where it is needed or kept."""
-    itemsize = np.dtype(entry.dtype).itemsize
-    histories = sizes.interactions * 8 + 8 * sizes.users
-    inverse = sizes.items * entry.square * (itemsize + 4) if entry.solver == "local" else itemsize * entry.square**2
-    own = int(inverse) + 8 * 4 * sizes.items
-    return own + histories * (2 if entry.solver == "dual" else 1)
+@dataclass(frozen=True)
+class _Disk:
+    """The folder that a fit by one solver would leave; None and 0 where it cannot be saved as asked."""
+
+    saved_form: str | None
+    disk_bytes: int
+    fitted_bytes: int
+    """The same with --form fitted."""
+
+
+def _on_disk(data: Interactions, solver: str, form: str, dtype: str, neighbours: int, histories: bool) -> _Disk:
+    size = partial(forecast_size, data, solver, dtype=dtype, neighbours=neighbours, histories=histories)
+    try:
+        kept = saved_form(solver, form)
+    except ValueError:
+        return _Disk(None, 0, size(form="fitted"))
+    fitted = size(form="fitted")
+    return _Disk(kept, fitted if kept == solver else size(form=form), fitted)
 
 
 def _show(
@@ -84,6 +111,7 @@ def _show(
     title: str,
     sizes: Statistics,
     forecasts: list[Forecast],
+    disk: Mapping[str, _Disk],
     chosen: str | None,
     available: int,
     rate: float,
@@ -105,7 +133,7 @@ def _show(
             gigabytes(entry.added_bytes),
             f"{entry.flops:.1e}",
             in_words(entry.flops / rate),
-            gigabytes(disk_bytes(entry, sizes)),
+            _saved(disk[entry.solver]),
             style="bold" if is_chosen else "dim",
         )
     console.print(shown)
@@ -114,11 +142,22 @@ def _show(
         f"{gigabytes(available)} of memory are available"
         + (f"; a fit chooses {chosen}" if chosen else "; nothing fits")
     )
+    smaller = disk[chosen] if chosen else None
+    if smaller is not None and smaller.fitted_bytes < smaller.disk_bytes:
+        console.print(
+            f"the model is saved in the {smaller.saved_form} form, which serves fastest: "
+            f"{gigabytes(smaller.disk_bytes)}; --form fitted saves {gigabytes(smaller.fitted_bytes)}",
+            soft_wrap=True,
+        )
     console.print(
         f"[dim]The time is an estimate: the flops of the inverse at the {rate / 1e9:.0f} GFLOP/s of a small matrix "
         "product, measured just now; finding neighbours comes on top. Local is an approximation, taken where no exact "
         "form fits: each item is explained by its nearest ones only. Every ξ comes from one fit.[/dim]"
     )
+
+
+def _saved(disk: _Disk) -> str:
+    return "–" if disk.saved_form is None else f"{gigabytes(disk.disk_bytes)}, {disk.saved_form}"
 
 
 def in_words(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """`relae recommend`: a few lists to read, or those of millions of users as rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, stan
 from relae.cli._console import counted, errors, output, print_json, show_table, table
 from relae.cli._data import Columns, read
 from relae.cli._histories import Asked
+from relae.cli._main import as_options
 from relae.cli._progress import progress_bar
 from relae.cli._rows import Schema, id_series, id_type, row_format, write_rows
 from relae.errors import DataError
 from relae.linalg import Csr
 from relae.models import Explanation
-from relae.recommender import HistoryRecommender
 from relae.solvers import Progress
 from relae.store import Saved
 
@@ -64,21 +64,22 @@ def recommend(path: Path, request: Request) -> None:
     if request.explain:
         linear(model, "--explain")
     catalog = Catalog(model)
-    allow, deny = catalog.columns(request.allow), catalog.columns(request.deny)
-    if allow is not None and not len(allow):
-        raise DataError("--allow names no item that the model knows, so that there is nothing to recommend")
-    asked = _asked(whose, request, saved, model)
+    request = replace(request, k=catalog.places(request.k, "--k"))
+    allow, deny = catalog.columns(request.allow, "--allow"), catalog.columns(request.deny, "--deny")
+    asked = _asked(whose, request, saved, catalog)
+    if not request.exclude_seen:
+        asked = replace(asked, seen=None)
     options = {"k": request.k, "exclude_seen": request.exclude_seen, "allow": allow, "deny": deny}
     console = errors()
     if request.as_rows:
-        _warn(console, asked)
+        _warn(console, catalog, asked)
         _write(console, catalog, asked, request, options)
         return
     answers = [_answer(catalog, asked, row, request, options) for row in range(asked.matrix.shape[0])]
     if request.as_json:
         print_json(answers[0] if len(answers) == 1 else {"results": answers})
         return
-    _warn(console, asked)
+    _warn(console, catalog, asked)
     shown = output()
     for place, answer in enumerate(answers):
         if place:
@@ -110,33 +111,37 @@ def _check(request: Request) -> str:
     return whose
 
 
-def _asked(whose: str, request: Request, saved: Saved, model: HistoryRecommender) -> Asked:
+def _asked(whose: str, request: Request, saved: Saved, catalog: Catalog) -> Asked:
     if whose == "history":
-        return _histories.single(model, _histories.split_ids(request.history))
+        return _histories.single(catalog, _histories.split_ids(request.history))
     if whose == "history_file":
         assert request.history_file is not None
-        return _histories.single(model, _histories.read_ids(request.history_file))
+        return _histories.single(catalog, _histories.read_ids(request.history_file))
     if whose == "for":
         return _histories.of_users(saved, request.users or [])
     if whose == "all_users":
         known = _histories.kept(saved)
-        return Asked(known.matrix, known.users)
+        return Asked(known.matrix, known.users, seen=known.seen)
     assert request.histories is not None
     with errors().status(f"reading {request.histories}"):
-        return _histories.of_table(model, read(request.histories, Columns().but(request.columns))[1])
+        columns = Columns().but(request.columns).as_fitted()
+        return _histories.of_table(catalog.model, read(request.histories, columns)[1])
 
 
-def _warn(console: Console, asked: Asked) -> None:
+def _warn(console: Console, catalog: Catalog, asked: Asked) -> None:
     """Say what was ignored, and who gets popular items for want of a history."""
     if asked.unknown:
         total = asked.unknown + asked.matrix.nnz
-        which = f": {', '.join(map(str, asked.strangers[:5]))}" if asked.strangers else ""
+        which = f": {catalog.named(asked.strangers)}" if asked.strangers else ""
         console.print(
             f"{asked.unknown:,} of {total:,} items in the histories are unknown to the model, and ignored{which}",
             style="yellow",
             markup=False,
             soft_wrap=True,
         )
+    for reason, count in asked.dropped.items():
+        words = f"{counted(count, 'user')} of the table dropped by {as_options(reason)}: no rows for them"
+        console.print(words, style="yellow", markup=False, soft_wrap=True)
     empty = int(np.count_nonzero(np.diff(asked.matrix.indptr) == 0))
     if empty and asked.users is not None:
         console.print(f"{counted(empty, 'user')} without a known item: for them the most popular ones", style="yellow")
@@ -148,7 +153,7 @@ def _warn(console: Console, asked: Asked) -> None:
 def _answer(catalog: Catalog, asked: Asked, row: int, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return one list as the service answers it."""
     model, history = catalog.model, asked.matrix[[row]]
-    ids, scores = model.recommend(history, **options)
+    ids, scores = model.recommend(history, seen=None if asked.seen is None else asked.seen[[row]], **options)
     columns = ids[0][ids[0] >= 0].tolist()
     reasons = _reasons(catalog, history, columns) if request.explain else [{} for _ in columns]
     return {
@@ -240,7 +245,8 @@ def rows(
     for start in range(0, total, step):
         stop = min(start + step, total)
         part = None if progress is None else _part(progress, start, stop, total)
-        ids, scores = model.recommend(asked.matrix[start:stop], progress=part, **options)
+        seen = None if asked.seen is None else asked.seen[start:stop]
+        ids, scores = model.recommend(asked.matrix[start:stop], seen=seen, progress=part, **options)
         row, place = np.nonzero(ids >= 0)
         columns = ids[row, place]
         yield pl.DataFrame(

@@ -4,19 +4,18 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
 from relae import __version__
+from relae._common.files import lock_file, write_text
 from relae.analysis import report
 from relae.baselines import Popularity
 from relae.cli import _console
-from relae.cli._choice import read_point, rivals
+from relae.cli._choice import read_point
 from relae.cli._data import Columns, Divided, load
-from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
 from relae.cli._searches import DEFAULTS
 from relae.errors import DataError
@@ -51,8 +50,28 @@ def make(
     """
     if samples < 0:
         raise ValueError(f"the number of sample users must be at least 0, got {samples!r}")
-    console, errors = _console.output(), _console.errors()
-    result, purpose, trials = _read(run)
+    console = _console.output()
+    target = run / "report.html" if out is None else out
+    found = _read(run)
+    with lock_file(target):
+        page = _page(run, out, *found, samples, user_ids, today)
+        write_text(target, page)
+    console.print(f"{target}: {len(page.encode()) / 1e3:,.0f} kB, open it in any browser", soft_wrap=True, markup=False)
+    return target
+
+
+def _page(
+    run: Path,
+    out: Path | None,
+    result: dict[str, Any],
+    purpose: dict[str, Any],
+    trials: list[Trial | ModelTrial],
+    samples: int,
+    user_ids: bool,
+    today: date | None,
+) -> str:
+    """Return the report as a page."""
+    errors = _console.errors()
     with errors.status(f"reading {result['request']['source']}", spinner="line"):
         divided = _load(run, result)
     _check(run, result, purpose, divided)
@@ -69,11 +88,7 @@ def make(
     else:
         assert isinstance(model, LinearAutoencoder)
         data = _linear(common, result, _of(Trial, trials), model)
-    page = report.render(data)
-    target = run / "report.html" if out is None else out
-    write_text(target, page)
-    console.print(f"{target}: {len(page.encode()) / 1e3:,.0f} kB, open it in any browser", soft_wrap=True, markup=False)
-    return target
+    return report.render(data)
 
 
 # --- the run -----------------------------------------------------------------------------------------------------
@@ -104,7 +119,7 @@ def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial | Model
 def _examine(result: Any, trials: Sequence[Trial | ModelTrial]) -> None:
     """Raise some error if a result is not what `relae tune` writes."""
     wanted = ("title", "command", "protocol", "model", "test")
-    request = ("source", "columns", "split", "share", "seed", "solver", "loss")
+    request = ("source", "columns", "split", "share", "seed", "solver", "loss", "choose")
     missing = [name for name in wanted if name not in result]
     missing += [name for name in request if name not in result["request"]]
     if missing or not trials:
@@ -188,8 +203,9 @@ def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> 
         request = result["request"]
         how = {"solver": request["solver"]}
         how |= {name: value for name, value in request.get("parameters", {}).items() if name == "neighbours"}
-        chosen, bests = read_point(result["chosen"]), {name: read_point(at) for name, at in result["best"].items()}
-        points = [("chosen", chosen), *rivals(chosen, bests)]
+        points = [("chosen", read_point(result["chosen"]))]
+        if result["default"] not in (None, result["chosen"]):
+            points.append((DEFAULTS, read_point(result["default"])))
         found = [(role, point.model().set_params(**how)) for role, point in points]
     return [*found, ("popularity", Popularity())]
 
@@ -280,11 +296,13 @@ def _common(
         "model": result["model"],
         "objective": result["objective"],
         "constraint": None if keep is None else (keep, request["loss"]),
+        "choose": _reason(result),
         "complete": bool(result.get("complete", True)),
         "judged": judged,
         "differences": differences,
         "k": _cut_off(result),
         "protocol": result["protocol"],
+        "low_ratings": divided.low_ratings.removeprefix("low ratings: "),
         "valid_users": len(divided.valid.users),
         "test_users": len(divided.test.users),
         "seed": request["seed"],
@@ -293,6 +311,13 @@ def _common(
         "new_users": divided.test.new_users,
         "data": report.data_facts(divided.data),
     }
+
+
+def _reason(result: Mapping[str, Any]) -> str:
+    """Return what the chosen model was chosen for."""
+    if "kind" in result:
+        return "best"
+    return "default" if result["chosen"] == result["default"] else str(result["request"]["choose"])
 
 
 def _linear(
@@ -340,7 +365,7 @@ def _attempt(trial: ModelTrial) -> report.Attempt:
 
 
 def _shown(point: Point) -> report.Point:
-    return report.Point(**asdict(point))
+    return report.Point(point.l2, point.dropout, point.xi, point.metrics, point.user_norm, point.item_norm)
 
 
 def _trial(trial: Trial) -> report.Trial:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae._common.files import lock_file, write_text
 from relae.cli import _console
-from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
 from relae.errors import DataError
 from relae.evaluation import Grid
@@ -32,10 +32,15 @@ def reproduce(
     """Run what is missing, show and save every model as soon as it is done; True if all cells are near enough."""
     if not tolerance >= 0:
         raise DataError(f"the tolerance must be a number of at least 0, got {tolerance}")
-    console, errors = _console.output(), _console.errors()
-    with errors.status(f"reading {dataset}"):
+    with _console.errors().status(f"reading {dataset}"):
         job = experiment(table, dataset, models)
     saved = _Saved(job, out, tolerance)
+    with lock_file(saved.paths[0]):
+        return _run(job, saved, tolerance, out, fresh, time_budget)
+
+
+def _run(job: Experiment, saved: "_Saved", tolerance: float, out: Path, fresh: bool, time_budget: float | None) -> bool:
+    console, errors = _console.output(), _console.errors()
     rows = {} if fresh else saved.read(errors)
     done = {model for model, row in rows.items() if row.is_final(time_budget)}
     console.print(f"[bold]{escape(job.title)}[/bold]: {escape(repr(job.split))}")

@@ -1,7 +1,11 @@
 """Rows by the million, written as they come: CSV, JSON lines or Parquet, to a file or to stdout."""
 
 import io
+import os
+import re
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +16,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from relae.cli._files import whole_file
+from relae._common.files import atomic_file, lock_file
 from relae.data import Ids
 from relae.errors import DataError
 
@@ -43,7 +47,7 @@ def write_rows(frames: Iterable[pl.DataFrame], schema: Schema, out: Path | None,
         _write_text(counted, schema, sys.stdout.buffer, kind)
         sys.stdout.buffer.flush()
         return counted.rows
-    with whole_file(out) as part:
+    with lock_file(out), atomic_file(out) as part:
         if kind == "parquet":
             _write_parquet(counted, schema, part)
         else:
@@ -90,6 +94,7 @@ def _write_parquet(frames: Iterable[pl.DataFrame], schema: Schema, part: Path) -
     """Write row groups as they come; polars pulls them in a thread, so that this one can be interrupted."""
     from polars.io.plugins import register_io_source
 
+    _take_interrupts_from_polars()
     waiting: Queue[pl.DataFrame | None] = Queue(_AHEAD)
 
     def source(*_: Any) -> Iterator[pl.DataFrame]:
@@ -109,7 +114,21 @@ def _write_parquet(frames: Iterable[pl.DataFrame], schema: Schema, part: Path) -
         try:
             written.result()
         except pl.exceptions.PolarsError as error:
-            raise OSError(None, str(error)) from error
+            raise _as_os_error(error) from error
+
+
+def _take_interrupts_from_polars() -> None:
+    """Let Ctrl-C reach Python alone: polars adds a handler at its first query, by which its writer panics on stderr."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        pl.LazyFrame({"": [0]}).collect(engine="streaming")
+        signal.signal(signal.SIGINT, handler)
+
+
+def _as_os_error(error: pl.exceptions.PolarsError) -> OSError:
+    """Return what the system says, which polars wraps in words of its own, such as a file out of specification."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return OSError(None, str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 @contextmanager

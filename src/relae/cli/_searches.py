@@ -7,19 +7,31 @@ from typing import Any, Generic, Protocol, TypeVar
 from rich.markup import escape
 
 from relae.baselines import Popularity
-from relae.cli._choice import chosen_model, rivals, saved_point
-from relae.cli._data import Columns
+from relae.cli._choice import chosen_model, saved_point
+from relae.cli._data import Columns, Divided
 from relae.errors import DataError
-from relae.evaluation import Grid, Split
+from relae.evaluation import Grid
 from relae.evaluation.grid import short
 from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.solvers import Progress
 from relae.store import kind
-from relae.tuning import Constraint, Journal, ModelTrial, ModelTuning, Point, Trial, Tuning, tune, tune_model
+from relae.tuning import (
+    Choice,
+    Constraint,
+    Journal,
+    ModelTrial,
+    ModelTuning,
+    Point,
+    Trial,
+    Tuning,
+    check_choice,
+    tune,
+    tune_model,
+)
 
 Say = Callable[[str], None]
-DEFAULTS = "its defaults"  # the role of a model with its own parameters
+DEFAULTS = "the defaults"  # the role of a model with its own parameters
 _Result = TypeVar("_Result", Tuning, ModelTuning)
 
 
@@ -38,6 +50,7 @@ class Request:
     keep: str | None = None
     loss: float = 0.01
     solver: str = "auto"
+    choose: Choice = "tail"
     parameters: Mapping[str, Any] = field(default_factory=dict)  # the model, and what of it is not searched
 
     @property
@@ -53,7 +66,9 @@ class Searching(Protocol, Generic[_Result]):
         """What has to be the same for trials to be used again."""
         ...
 
-    def run(self, split: Split, journal: Journal, time_budget: float | None, progress: Progress, say: Say) -> _Result:
+    def run(
+        self, divided: Divided, journal: Journal, time_budget: float | None, progress: Progress, say: Say
+    ) -> _Result:
         """Search, or go on."""
         ...
 
@@ -85,6 +100,7 @@ class LinearSearch:
         given = dict(request.parameters)
         name, self.neighbours = str(given.pop("model", "rdlae")), given.pop("neighbours", None)
         self.norms = name == "dan"
+        check_choice(request.choose)
         if name not in ("rdlae", "dan"):
             raise DataError(
                 f"one run tunes all six linear autoencoders, {name} among them: leave --model {name} out, and name it "
@@ -103,11 +119,13 @@ class LinearSearch:
         found |= {} if self.neighbours is None else {"neighbours": self.neighbours}
         return found | ({"norms": True} if self.norms else {})
 
-    def run(self, split: Split, journal: Journal, time_budget: float | None, progress: Progress, say: Say) -> Tuning:
+    def run(
+        self, divided: Divided, journal: Journal, time_budget: float | None, progress: Progress, say: Say
+    ) -> Tuning:
         """Search, or go on."""
         request = self.request
         return tune(
-            split,
+            divided.valid,
             request.search,
             objective=request.objective,
             budget=16 if request.budget is None else request.budget,
@@ -115,6 +133,8 @@ class LinearSearch:
             solver=request.solver,
             neighbours=self.neighbours,
             norms=self.norms,
+            choose=request.choose,
+            lengths=divided.lengths,
             journal=journal,
             time_budget=time_budget,
             progress=progress,
@@ -131,10 +151,11 @@ class LinearSearch:
         return [replace(bests, notes=[*bests.notes, note]), front]
 
     def models(self, result: Tuning) -> list[tuple[str, HistoryRecommender]]:
-        """The chosen model, its rival and popularity."""
-        best = result.best()
-        found = [(role, self._model(point)) for role, point in [("chosen", best), *rivals(best, result.bests)]]
-        return [*found, ("popularity", Popularity())]
+        """The chosen model, the same with its defaults unless they were chosen, and popularity."""
+        points = [("chosen", result.chosen)]
+        if result.default is not None and result.default is not result.chosen:
+            points.append((DEFAULTS, result.default))
+        return [*((role, self._model(point)) for role, point in points), ("popularity", Popularity())]
 
     def _model(self, point: Point) -> LinearAutoencoder:
         how = {"solver": self.request.solver} | ({} if self.neighbours is None else {"neighbours": self.neighbours})
@@ -143,7 +164,8 @@ class LinearSearch:
     def record(self, result: Tuning) -> dict[str, Any]:
         """The chosen point, the best of each model and the trade-off."""
         return {
-            "chosen": saved_point(result.best()),
+            "chosen": saved_point(result.chosen),
+            "default": None if result.default is None else saved_point(result.default),
             "best": {name: saved_point(point) for name, point in result.bests.items()},
             "axes": list(result.axes()),
             "front": [saved_point(point) for point in result.pareto()],
@@ -155,16 +177,17 @@ class ModelSearch:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        for name in ("search", "keep", "solver"):
+        for name in ("search", "keep", "solver", "choose"):
             if getattr(request, name) != getattr(Request("", Columns()), name):
                 raise DataError(f"--{name} is for the linear autoencoders: leave it out, or leave --model out")
         self.model = chosen_model(request.parameters, None)
         fixed = {name for name in request.parameters if name not in ("model", "set")}
         fixed |= {pair.partition("=")[0].strip().replace("-", "_") for pair in request.parameters.get("set", ())}
-        self.space: Mapping[str, Range] = {n: r for n, r in self.model.SPACE.items() if n not in fixed}
-        if self.model.SPACE and not self.space:
+        searched = self.model._space()
+        self.space: Mapping[str, Range] = {n: r for n, r in searched.items() if n not in fixed}
+        if searched and not self.space:
             name = type(self.model).__name__
-            raise DataError(f"nothing is left to search: {name} is tuned in {', '.join(self.model.SPACE)}, all given")
+            raise DataError(f"nothing is left to search: {name} is tuned in {', '.join(searched)}, all given")
 
     def purpose(self) -> dict[str, Any]:
         """The model with its parameters, and where they are searched."""
@@ -177,18 +200,19 @@ class ModelSearch:
         }
 
     def run(
-        self, split: Split, journal: Journal, time_budget: float | None, progress: Progress, say: Say
+        self, divided: Divided, journal: Journal, time_budget: float | None, progress: Progress, say: Say
     ) -> ModelTuning:
         """Search, or go on."""
         return tune_model(
             self.model,
-            split,
+            divided.valid,
             objective=self.request.objective,
             budget=8 if self.request.budget is None else self.request.budget,
             space=self.space,
             seed=self.request.seed,
             journal=journal,
             time_budget=time_budget,
+            lengths=divided.lengths,
             progress=progress,
             on_trial=lambda trial, so_far: say(_model_news(trial, so_far)),
         )
@@ -248,7 +272,7 @@ def _front(result: Tuning) -> Grid:
     """The trade-off in a dozen lines at most, from most accurate to most tail."""
     first, second = result.axes()
     front = result.pareto()
-    chosen = result.best()
+    chosen = result.chosen
     step = max(1, len(front) // 10)
     shown = [point for at, point in enumerate(front) if at % step == 0 or at == len(front) - 1 or point is chosen]
     signs = {"l2": "l2", "dropout": "dropout", "xi": "ξ"}

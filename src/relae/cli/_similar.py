@@ -15,6 +15,7 @@ def similar(path: Path, items: Sequence[str], k: int, *, as_json: bool) -> None:
     """Show the items most similar to each of some."""
     _, model = opened(path)
     catalog = Catalog(model)
+    k = catalog.places(k, "--k")
     columns = [catalog.column(item) for item in items]
     answers = [_answer(catalog, linear(model, "similar"), column, k) for column in columns]
     if as_json:

@@ -6,18 +6,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from relae.cli._files import whole_file
+from relae._common.files import atomic_file, lock_folder
 from relae.cli._rows import id_series
 from relae.data import Interactions
 
 
 def write_tables(data: Interactions, folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
     """Write the interactions and the titles; give each file and its number of rows."""
-    for name, frame in _frames(data).items():
-        path = folder / f"{name}.{kind}"
-        with whole_file(path) as part:
-            frame.write_parquet(part) if kind == "parquet" else frame.write_csv(part)
-        yield path, frame.height
+    with lock_folder(folder):
+        for name, frame in _frames(data).items():
+            path = folder / f"{name}.{kind}"
+            with atomic_file(path) as part:
+                frame.write_parquet(part) if kind == "parquet" else frame.write_csv(part)
+            yield path, frame.height
 
 
 def _frames(data: Interactions) -> dict[str, pl.DataFrame]:

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import __version__
+from relae._common.files import lock_folder, write_text
 from relae.analysis import report
 from relae.cli import _console
 from relae.cli._data import Columns, Divided, load
-from relae.cli._files import write_text
 from relae.cli._progress import progress_bar
-from relae.cli._searches import Request, searching
+from relae.cli._searches import Request, Searching, searching
 from relae.evaluation import Evaluation, Evaluations, evaluate
 from relae.recommender import HistoryRecommender
 from relae.tuning import Journal, ModelTuning, Tuning
@@ -29,8 +29,13 @@ __all__ = ["Request", "run"]
 
 def run(request: Request, out: Path, time_budget: float | None, test: bool) -> None:
     """Search (or go on), show the result, judge it by the test users, and save all of it."""
-    console, errors = _console.output(), _console.errors()
     search = searching(request)
+    with lock_folder(out):
+        _run(request, search, out, time_budget, test)
+
+
+def _run(request: Request, search: Searching[Any], out: Path, time_budget: float | None, test: bool) -> None:
+    console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {request.source}"):
         divided = load(request.source, request.columns, request.split, request.share, request.seed)
     purpose = {"data": divided.fingerprint, **search.purpose(), "version": __version__}
@@ -38,8 +43,10 @@ def run(request: Request, out: Path, time_budget: float | None, test: bool) -> N
         if journal.trials:
             errors.print(f"[dim]going on from {journal.path}: {len(journal.trials)} trials are done[/dim]")
         with progress_bar(errors) as progress:
-            result = search.run(divided.valid, journal, time_budget, progress, errors.print)
+            result = search.run(divided, journal, time_budget, progress, errors.print)
     console.print(f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.valid))}")
+    if divided.low_ratings:
+        console.print(divided.low_ratings, markup=False)
     if not result.trials:
         console.print("the time budget leaves room for no trial")
         return
@@ -68,8 +75,6 @@ def _journal(path: Path, purpose: Mapping[str, Any]) -> Iterator[Journal]:
         except ValueError:
             if is_new and not journal.trials:
                 path.unlink()
-                with suppress(OSError):  # a folder that was there before may hold something else
-                    path.parent.rmdir()
             raise
 
 
@@ -115,6 +120,7 @@ def _save(
         "request": {**asdict(request), "columns": {k: _plain(v) for k, v in asdict(request.columns).items()}},
         "title": divided.title,
         "protocol": divided.valid.protocol,
+        "low_ratings": divided.low_ratings,
         "objective": result.objective,
         **found,
         "test": None

@@ -158,7 +158,8 @@ class Standings(Tabular):
         return text + ("≈" if near else " ")
 
     def _notes(self) -> list[str]:
-        notes = list(Evaluations([row.evaluation for row in self.rows]).grid([]).notes)
+        names = [f"{metric}@{self.k}" for metric in METRICS]
+        notes = list(Evaluations([row.evaluation for row in self.rows]).grid(names).notes)
         if self.p_values:
             notes.append(
                 "≈ cannot be told from the best of its column: paired permutation test over users, p ≥ "

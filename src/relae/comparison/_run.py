@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relae._common.files import remove_orphans
 from relae.comparison._result import METRICS, LeftOut, Standing, Standings, counted
 from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
@@ -110,6 +111,8 @@ class Contest:
         `progress` is called with the model and the stage that it is in, and with "compare" and the part of all that is
         done.
         """
+        if self.folder is not None:
+            remove_orphans(self.folder)
         waiting = [name for name in self.models if name not in done]
         linear = [name for name in waiting if name in _SIX]
         groups = [[name] for name in waiting if name not in linear] + ([linear] if linear else [])

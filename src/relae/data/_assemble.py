@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data._columns import Column, Times, as_ids, as_numbers, as_times
+from relae.data._columns import Column, GapWords, Times, as_ids, as_numbers, as_times
+from relae.data._seen import Dropped, Seen, pattern
 from relae.data._tables import Roles, Table
+from relae.data._weights import Weighting, check_weighting
 from relae.data.ids import Ids
 from relae.errors import DataError
 
@@ -34,10 +38,15 @@ class Recipe:
     min_item_count: int
     k_core: int
     timestamp: str | None = None
+    weighting: Weighting | None = None
 
     def __post_init__(self) -> None:
         if self.user == self.item:
             raise DataError(f"user and item both name the column {self.user!r}")
+        if self.weighting is not None:
+            check_weighting(self.weighting)
+            if self.weight is None:
+                raise DataError(f"weighting={self.weighting!r} needs the column of the amounts: set weight=…")
         if self.min_rating is not None and self.rating is None:
             raise DataError(f"min_rating={self.min_rating!r} needs the column of the ratings: set rating=…")
         if self.rating is not None and self.min_rating is None:
@@ -57,6 +66,11 @@ class Recipe:
             "timestamp": self.timestamp,
         }
         return {role: name for role, name in named.items() if name is not None}
+
+    @property
+    def rating_filter(self) -> str:
+        """The filter on ratings as messages name it."""
+        return f"min_rating={self.min_rating:g}"
 
 
 @dataclass(frozen=True)
@@ -80,13 +94,54 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Pairs:
+    """Users and items by their codes, and times where the table has them; arrays of one length."""
+
+    users: NDArray[np.integer[Any]]
+    items: NDArray[np.integer[Any]]
+    times: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def where(self, kept: NDArray[np.bool_]) -> Pairs:
+        """Return some of the pairs."""
+        times = None if self.times is None else self.times[kept]
+        return Pairs(self.users[kept], self.items[kept], times)
+
+    def keys(self, n_items: int) -> NDArray[np.int64]:
+        """Return a number per pair, in the order of user, then item."""
+        return self.users.astype(np.int64) * n_items + self.items
+
+    def distinct(self, n_items: int) -> Pairs:
+        """Return each pair once, with its first time, sorted by user, then item."""
+        keys, times = self.keys(n_items), None
+        if self.times is None:
+            keys = np.unique(keys)
+        else:
+            order = np.argsort(keys)
+            keys = keys[order]
+            starts = starts_of(keys)
+            keys, times = keys[starts], np.minimum.reduceat(self.times[order], starts)
+        users = keys // n_items
+        return Pairs(users.astype(self.users.dtype), (keys - users * n_items).astype(self.items.dtype), times)
+
+
+@dataclass(frozen=True)
 class Events:
-    """The rows of a table, or of a part of it, that count: ids without gaps, checked numbers; all of one length."""
+    """The rows of a table, or of a part of it, that count: ids without gaps, checked numbers; all of one length.
+
+    `low_users`, `low_items` and `low_times` are of the other rows, those whose rating is too low; their times have the
+    scale of `times`.
+    """
 
     users: pl.Series
     items: pl.Series
     weights: NDArray[np.float64] | None
     times: Times | None
+    low_users: pl.Series
+    low_items: pl.Series
+    low_times: NDArray[np.int64] | None
 
     def __len__(self) -> int:
         return len(self.users)
@@ -101,7 +156,7 @@ class Losses:
     def record_rated(self, recipe: Recipe, kept: int) -> None:
         """Count the rows that the first filter left."""
         if recipe.min_rating is not None:
-            self.record(f"min_rating={recipe.min_rating:g}", self.n_rows, kept, "rows")
+            self.record(recipe.rating_filter, self.n_rows, kept, "rows")
 
     def record(self, step: str, before: int, after: int, unit: str) -> None:
         """Count what a filter left, and raise if that is nothing."""
@@ -113,14 +168,54 @@ class Losses:
             )
 
 
+class Fates:
+    """Which filter took the last cell of each user."""
+
+    def __init__(self, n_users: int) -> None:
+        self._left = np.ones(n_users, dtype=bool)
+        self._reasons = np.zeros(n_users, dtype=np.uint8)
+        self._filters: list[str] = []
+
+    def record(self, step: str, users: NDArray[np.integer[Any]]) -> None:
+        """Take down who has no cell after a filter, by the users of the cells that are left."""
+        left = count(users, len(self._left)) > 0
+        gone = self._left & ~left
+        if gone.any():
+            self._reasons[gone] = len(self._filters)
+            self._filters.append(step)
+        self._left = left
+
+    def dropped(self, users: pl.Series) -> Dropped | None:
+        """Return who was dropped; `users` are the ids of all."""
+        if self._left.all():
+            return None
+        gone = ~self._left
+        return Dropped(Ids(users.to_numpy()[gone]), self._reasons[gone], tuple(self._filters))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What filters leave: cells, what their users have had beside them, and who has nothing left."""
+
+    cells: Cells
+    beside: Pairs
+    fates: Fates
+
+
 @dataclass(frozen=True)
 class Assembled:
-    """The matrix of a table, its users and items, and the time of each stored entry."""
+    """The matrix of a table, its users and items, the time of each stored entry, and what the filters dropped.
+
+    `dropped_items` are in the table, and have no interactions left.
+    """
 
     matrix: sp.csr_array
     users: Ids
     items: Ids
     times: NDArray[np.int64] | None
+    seen: Seen | None
+    dropped: Dropped | None
+    dropped_items: Ids
 
 
 def assemble(table: Table, recipe: Recipe) -> Assembled:
@@ -129,27 +224,42 @@ def assemble(table: Table, recipe: Recipe) -> Assembled:
     if rows.height == 0:
         raise DataError(f"{table.source} has no rows")
     losses = Losses(table.source, rows.height)
-    found = parse(rows, recipe, table.source, text=table.text)
+    gaps = GapWords()
+    found = parse(rows, recipe, table.source, gaps, text=table.text)
+    gaps.warn()
     losses.record_rated(recipe, len(found))
-    users, user_codes = _encode(found.users)
-    items, item_codes = _encode(found.items)
+    users, user_codes, low_users = _encode(found.users, found.low_users)
+    items, item_codes, low_items = _encode(found.items, found.low_items)
     times = None if found.times is None else found.times.values
     cells = merge(user_codes, item_codes, found.weights, len(items), times)
-    return number(keep(cells, recipe, losses), users, items)
+    low = Pairs(low_users, low_items, found.low_times).distinct(len(items))
+    return number(keep(cells, low, recipe, losses, len(users)), users, items)
 
 
-def parse(rows: pl.DataFrame, recipe: Recipe, source: str, *, text: bool, before: int = 0) -> Events:
-    """Return the rows with a high enough rating; `before` tells how many rows of the source went before these."""
+def parse(rows: pl.DataFrame, recipe: Recipe, source: str, gaps: GapWords, *, text: bool, before: int = 0) -> Events:
+    """Return the rows by their ratings; `before` tells how many rows of the source went before these.
+
+    Ids that are written like a missing value are counted by `gaps`.
+    Of a row with too low a rating only the ids and the time are looked at; without one of the ids it tells nothing.
+    """
     places = {role: Column(source, name, before) for role, name in recipe.roles.items()}
     ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
+    for values in ids:
+        gaps.count(values, places[values.name])
     rows = rows.with_columns(ids).with_row_index("row", offset=before + 1)
+    low = rows.clear()
     if recipe.rating is not None:
-        rows = rows.filter(as_numbers(rows["rating"], places["rating"], rows["row"]) >= recipe.min_rating)
+        enough = as_numbers(rows["rating"], places["rating"], rows["row"]) >= recipe.min_rating
+        rows, low = rows.filter(enough), rows.filter(~enough).drop_nulls(["user", "item"])
     for role in ("user", "item"):
         places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
     weights = None if recipe.weight is None else _weights(rows, places["weight"])
-    times = None if recipe.timestamp is None else as_times(rows["timestamp"], places["timestamp"], rows["row"])
-    return Events(rows["user"], rows["item"], weights, times)
+    times, low_times = None, None
+    if recipe.timestamp is not None:
+        timed = rows if low.is_empty() else rows.vstack(low)  # together, because one fraction changes the scale of all
+        found = as_times(timed["timestamp"], places["timestamp"], timed["row"])
+        times, low_times = Times(found.values[: rows.height], found.scale), found.values[rows.height :]
+    return Events(rows["user"], rows["item"], weights, times, low["user"], low["item"], low_times)
 
 
 def merge(
@@ -202,10 +312,11 @@ def _weights(rows: pl.DataFrame, place: Column) -> NDArray[np.float64]:
     return weights.to_numpy()
 
 
-def _encode(ids: pl.Series) -> tuple[pl.Series, NDArray[np.int64]]:
-    """Return the sorted distinct ids, and for each row the position of its id among them."""
-    vocabulary = ids.unique().sort()
-    return vocabulary, positions_in(vocabulary, ids).to_numpy()
+def _encode(ids: pl.Series, others: pl.Series) -> tuple[pl.Series, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the sorted distinct ids of both, and for each row the position of its id among them."""
+    distinct = ids.unique() if others.is_empty() else ids.unique().append(others.unique()).unique()
+    vocabulary = distinct.sort()
+    return vocabulary, positions_in(vocabulary, ids).to_numpy(), positions_in(vocabulary, others).to_numpy()
 
 
 def starts_of(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
@@ -224,23 +335,66 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return single
 
 
-def keep(cells: Cells, recipe: Recipe, losses: Losses) -> Cells:
-    """Apply the filters on counts, in the order that is documented."""
-    cells = _step(losses, "weights of zero", cells, cells.where(cells.values > 0))
+def keep(cells: Cells, low: Pairs, recipe: Recipe, losses: Losses, n_users: int) -> Kept:
+    """Apply the filters on counts, in the order that is documented; `low` are distinct pairs with too low a rating."""
+    fates = Fates(n_users)
+    if len(low):
+        fates.record(recipe.rating_filter, cells.users)
+
+    def step(name: str, after: Cells) -> Cells:
+        losses.record(name, len(cells), len(after), "interactions")
+        if len(after) < len(cells):
+            fates.record(name, after.users)
+        return after
+
+    cells = step("weights of zero", cells.where(cells.values > 0))
+    before = Pairs(cells.users, cells.items, cells.times)
     if recipe.min_item_count > 1:
         kept = cells.where(_frequent(cells.items, recipe.min_item_count))
-        cells = _step(losses, f"min_item_count={recipe.min_item_count}", cells, kept)
+        cells = step(f"min_item_count={recipe.min_item_count}", kept)
     if recipe.min_user_count > 1:
         kept = cells.where(_frequent(cells.users, recipe.min_user_count))
-        cells = _step(losses, f"min_user_count={recipe.min_user_count}", cells, kept)
+        cells = step(f"min_user_count={recipe.min_user_count}", kept)
+        _warn_of_one_pass(cells, recipe)
     if recipe.k_core > 1:
-        cells = _step(losses, f"k_core={recipe.k_core}", cells, _core(cells, recipe.k_core))
-    return cells
+        cells = step(f"k_core={recipe.k_core}", _core(cells, recipe.k_core))
+    return Kept(cells, _beside(cells, before, low), fates)
 
 
-def _step(losses: Losses, name: str, before: Cells, after: Cells) -> Cells:
-    losses.record(name, len(before), len(after), "interactions")
-    return after
+def _beside(cells: Cells, before: Pairs, low: Pairs) -> Pairs:
+    """Return what the users of some cells have had beside these: items that filters dropped, and low ratings."""
+    n_users, n_items = (
+        1 + max(int(cells_of.max(initial=-1)), int(low_of.max(initial=-1)))
+        for cells_of, low_of in ((before.users, low.users), (before.items, low.items))
+    )
+    if len(cells) == len(before):
+        dropped = before.where(np.zeros(len(before), dtype=bool))
+    else:
+        # Filters on counts drop users and items as a whole: a cell that is gone though its user is not lost its item.
+        dropped = before.where(
+            (count(cells.users, n_users) > 0)[before.users] & (count(cells.items, n_items) == 0)[before.items]
+        )
+    if len(low) == 0:
+        return dropped
+    low = low.where((count(cells.users, n_users) > 0)[low.users])
+    low = low.where(~_among(low.keys(n_items), Pairs(cells.users, cells.items).keys(n_items)))
+    return join([dropped, low]).distinct(n_items)
+
+
+def join(parts: Sequence[Pairs]) -> Pairs:
+    """Return the pairs of all parts; either all of them have times or none."""
+    times = [part.times for part in parts if part.times is not None]
+    return Pairs(
+        np.concatenate([part.users for part in parts]),
+        np.concatenate([part.items for part in parts]),
+        np.concatenate(times) if times else None,
+    )
+
+
+def _among(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which numbers are among sorted ones."""
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.asarray(keys[at] == wanted)
 
 
 def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
@@ -249,6 +403,20 @@ def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
     for start in range(0, len(codes), _COUNTED):
         counts += np.bincount(codes[start : start + _COUNTED], minlength=n)
     return counts
+
+
+def _warn_of_one_pass(cells: Cells, recipe: Recipe) -> None:
+    """Say how many items have become too rare because users were dropped after them."""
+    counts = count(cells.items, int(cells.items.max(initial=-1)) + 1)
+    least = recipe.min_item_count
+    rare = int(np.count_nonzero((counts > 0) & (counts < least)))
+    if rare and recipe.k_core < least:
+        warnings.warn(
+            f"min_item_count={least} is one pass, before min_user_count={recipe.min_user_count}: "
+            f"after both, {rare:,} of {np.count_nonzero(counts):,} items have fewer than {least} users. To drop items "
+            f"and users until all have enough, use k_core={max(least, recipe.min_user_count)}",
+            stacklevel=5,
+        )
 
 
 def _frequent(codes: NDArray[np.integer[Any]], minimum: int) -> NDArray[np.bool_]:
@@ -267,17 +435,32 @@ def _core(cells: Cells, k: int) -> Cells:
             return cells
 
 
-def number(cells: Cells, users: pl.Series, items: pl.Series) -> Assembled:
+def number(kept: Kept, users: pl.Series, items: pl.Series) -> Assembled:
     """Return the matrix of the users and items that still have cells."""
+    cells = kept.cells
     user_ids, user_codes = _compact(cells.users, users)
     item_ids, item_codes = _compact(cells.items, items)
     compact = Cells(user_codes, item_codes, cells.values)
-    return Assembled(to_matrix(compact, (len(user_ids), len(item_ids))), user_ids, item_ids, cells.times)
+    matrix = to_matrix(compact, (len(user_ids), len(item_ids)))
+    seen = None
+    if len(kept.beside):
+        seen_items, columns = _compact(kept.beside.items, items)
+        rows = _ranks(cells.users, len(users))[kept.beside.users]
+        # The pairs are sorted, so that their times are in the order of the entries.
+        seen = Seen(pattern(rows, columns, (len(user_ids), len(seen_items))), seen_items, kept.beside.times)
+    gone = count(cells.items, len(items)) == 0
+    dropped_items = Ids(items.to_numpy()[gone])
+    return Assembled(matrix, user_ids, item_ids, cells.times, seen, kept.fates.dropped(users), dropped_items)
 
 
 def _compact(codes: NDArray[Any], vocabulary: pl.Series) -> tuple[Ids, NDArray[Any]]:
     used = count(codes, len(vocabulary)) > 0
     if used.all():
         return Ids(vocabulary.to_numpy()), codes
-    renumbered = (np.cumsum(used) - 1).astype(codes.dtype)
-    return Ids(vocabulary.to_numpy()[used]), renumbered[codes]
+    return Ids(vocabulary.to_numpy()[used]), _ranks(codes, len(vocabulary))[codes]
+
+
+def _ranks(codes: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return for each of the codes 0 to n-1 how many smaller ones occur."""
+    used = count(codes, n) > 0
+    return (np.cumsum(used) - used).astype(codes.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from uuid import UUID
@@ -29,6 +30,44 @@ class Times:
 
     values: NDArray[np.int64]
     scale: Scale
+
+
+# How programs write that a value is missing, and what may have been meant by an id that is written like it.
+_GAP_WORDS = (
+    *("nan", "NaN", "NAN", "null", "Null", "NULL", "none", "None", "NONE", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaT"),
+)
+
+
+class GapWords:
+    """Counts ids that are written like a missing value, such as "nan"; over all parts of a table."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[str, int]] = {}
+        self._first: dict[str, str] = {}
+
+    def count(self, ids: pl.Series, column: Column) -> None:
+        """Count those of a column of ids."""
+        import polars as pl
+
+        if ids.dtype != pl.String:
+            return
+        is_gap = ids.is_in(_GAP_WORDS)
+        if not is_gap.any():
+            return
+        self._first.setdefault(column.name, f"{column.source}, row {column.before + (is_gap.arg_max() or 0) + 1:,}")
+        counts = self._counts.setdefault(column.name, {})
+        for word, number in ids.filter(is_gap).value_counts(sort=True).iter_rows():
+            counts[word] = counts.get(word, 0) + number
+
+    def warn(self) -> None:
+        """Say what was counted, in a line per column."""
+        for name, counts in self._counts.items():
+            words = ", ".join(f"{word!r} in {n:,} row{'' if n == 1 else 's'}" for word, n in counts.items())
+            warnings.warn(
+                f"{self._first[name]}: column {name!r} has {words}, which count as ids like any others: drop these "
+                "rows if that means that the value is missing",
+                stacklevel=5,
+            )
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from relae._common.files import lock_file, made_folder, sync_folder, write_text
 from relae.errors import DataError
 
 # What a download or a fit calls as it goes: the stage in words, and the fraction of it that is done.
@@ -72,21 +72,21 @@ def fetch(remote: Remote, progress: Progress | None = None) -> None:
     report = progress or (lambda stage, fraction: None)
     if not remote.url.startswith(("http://", "https://")):
         raise DataError(f"{remote.url} is no http or https address")
-    folder = remote.target.parent
-    is_new = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _make_room(remote)
-        _receive_all(remote, report)
-        _check(remote, report)
-        remote.part.replace(remote.target)
-        remote.validator.unlink(missing_ok=True)
+        with made_folder(remote.target.parent) as folder:
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+            with lock_file(remote.target):
+                _make_room(remote)
+                _receive_all(remote, report)
+                _check(remote, report)
+                with remote.part.open("rb") as part:
+                    os.fsync(part.fileno())
+                remote.part.replace(remote.target)
+                sync_folder(folder)
+                remote.validator.unlink(missing_ok=True)
     except OSError as error:
         raise DataError(_disk_problem(remote, error)) from error
-    finally:
-        if is_new:
-            with suppress(OSError):  # not empty: something has arrived
-                folder.rmdir()
 
 
 def md5_of(file: Path, report: Callable[[float], None] = lambda fraction: None) -> str:
@@ -159,6 +159,7 @@ def _receive(remote: Remote, report: Progress) -> None:
     with response:
         if response.status != http.HTTPStatus.PARTIAL_CONTENT:
             arrived = 0
+            remote.part.unlink(missing_ok=True)  # before what comes is named: a kill must not mix two files
         elif not _continues(response, arrived):
             if not arrived:
                 raise http.client.HTTPException("the server sends a part of the file that nobody asked for")
@@ -240,7 +241,7 @@ def _remember_validator(remote: Remote, response: Any) -> None:
         remote.validator.unlink(missing_ok=True)
     else:
         content = json.dumps({"url": remote.url, "validator": validator})
-        remote.validator.write_text(content, encoding="utf-8")
+        write_text(remote.validator, content, error=None)
 
 
 def _check(remote: Remote, report: Progress) -> None:

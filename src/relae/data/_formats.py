@@ -24,7 +24,7 @@ Titles = dict[int, str]
 
 @dataclass(frozen=True)
 class Events:
-    """The rows of the raw files in their order, below the lowest rating left out.
+    """The rows of the raw files in their order, without those below the lowest rating, or all of them with `rating`.
 
     The columns of `rows` are `user`, `item` and, where the files have it, `timestamp`. Ids that are text are
     numbered by their sorted order, and `users`, `items` are the texts.
@@ -114,15 +114,13 @@ NETFLIX = Format(
 )
 
 
-def read_ratings(place: Place, name: str, form: Format, min_rating: float) -> Events:
-    """Return the ratings in a text file that are at least `min_rating`."""
-    import polars as pl
-
+def read_ratings(place: Place, name: str, form: Format, min_rating: float | None) -> Events:
+    """Return the ratings in a text file that are at least `min_rating`; without it all of them."""
     frames = []
     for piece in pieces(place.open(name), place.label(name)):
         body = form.check_header(piece) if piece.first_line == 1 else piece
         if body.text:
-            frames.append(form.parse([body]).filter(pl.col("rating") >= min_rating).drop("rating"))
+            frames.append(_rated_at_least(form.parse([body]), min_rating))
     return Events(_joined(frames, place.label(name), form))
 
 
@@ -137,17 +135,16 @@ def read_triplets(place: Place, name: str) -> Events:
     return Events(rows.select(_ranked(rows["user"], users), _ranked(rows["item"], items)), sorted(users), sorted(items))
 
 
-def read_netflix(files: Iterable[Piece], source: str, min_rating: float) -> Events:
+def read_netflix(files: Iterable[Piece], source: str, min_rating: float | None) -> Events:
     """Return the ratings in files that have a line `movie:` before the lines `user,rating,date` of each movie.
 
-    The rows are sorted by movie, each movie's in the order of its file, in whatever order the files come.
+    The rows are sorted by movie, each movie's in the order of its file, in whatever order the files come. Without
+    `min_rating` all of them are returned.
     """
-    import polars as pl
-
     frames, movie = [], None
     for block in _blocks(files):
         rows, movie = _netflix_block(block, movie)
-        frames.append(rows.filter(pl.col("rating") >= min_rating).drop("rating"))
+        frames.append(_rated_at_least(rows, min_rating))
     rows = _joined(frames, source, NETFLIX)
     return Events(rows if rows["item"].is_sorted() else rows.sort("item", maintain_order=True))
 
@@ -268,6 +265,11 @@ def _decoded(content: bytes, encoding: str, label: str) -> str:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DataError(f"{label}, line {line:,} is not UTF-8") from error
+
+
+def _rated_at_least(rows: pl.DataFrame, min_rating: float | None) -> pl.DataFrame:
+    """Return the rows with high enough ratings, which are then of no more use; without `min_rating` all as they are."""
+    return rows if min_rating is None else rows.filter(rows["rating"] >= min_rating).drop("rating")
 
 
 def _joined(frames: list[pl.DataFrame], source: str, form: Format) -> pl.DataFrame:

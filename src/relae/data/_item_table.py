@@ -65,8 +65,8 @@ class ItemTable:
     features: Features
 
 
-def read_features(table: Table, items: Ids, rules: FeatureRules) -> ItemTable:
-    """Return the features in a table, on the columns of `items` and of those that it adds."""
+def read_features(table: Table, items: Ids, rules: FeatureRules, dropped: Ids) -> ItemTable:
+    """Return the features in a table, on the columns of `items` and of those that it adds; `dropped` ones are not."""
     import polars as pl
 
     names = rules.chosen(table)
@@ -82,10 +82,9 @@ def read_features(table: Table, items: Ids, rules: FeatureRules) -> ItemTable:
             f"{table.source}: none of its {rows.height:,} items is among the {len(items):,} of the interactions: its "
             f"column {rules.item!r} has ids such as {ids[0]!r}, the interactions have {items!r}"
         )
-    if rules.add_items:
-        items = _extended(items, ids.filter(~known).sort())
-    else:
-        rows, numbers, ids = rows.filter(known), numbers.filter(known), ids.filter(known)
+    wanted = known | pl.Series(dropped.positions(ids.to_numpy()) < 0) if rules.add_items else known
+    items = _extended(items, ids.filter(wanted & ~known).sort())
+    rows, numbers, ids = rows.filter(wanted), numbers.filter(wanted), ids.filter(wanted)
     complete = len(ids) == len(items)
     found = [_item_column(rows[name], numbers, table, rules, complete) for name in names]
     features = _placed(_useful(found, table), items.positions(ids.to_numpy()), len(items))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.files import atomic_file
 from relae.data._tables import existing_file
+from relae.data.ids import Ids
 from relae.errors import DataError
 
 # Indices of a sparse matrix have 32 bits; so no more than ten digits.
 _LARGEST = np.iinfo(np.int32).max - 1
 _DIGITS = 10
+_FEW = 1_000  # positions, of which any number may be unused
 
 _NEWLINE, _ZERO, _NINE = ord("\n"), ord("0"), ord("9")
 
@@ -35,6 +37,16 @@ class Lists:
     users: NDArray[np.int64]  # (pairs,)
     items: NDArray[np.int64]  # (pairs,)
     owners: NDArray[np.int64]  # (lines that are not blank,)
+
+
+def axis_of(*numbers: NDArray[np.int64]) -> int | Ids:
+    """Return the length of an axis whose positions are these numbers; or ids, if they are too far apart for that.
+
+    Numbers of which more than half do not occur, up to a thousand and more, are names: of films at IMDb, or of users.
+    """
+    distinct = np.unique(np.concatenate(numbers))
+    length = int(distinct[-1]) + 1 if len(distinct) else 0
+    return Ids(distinct) if length > _FEW and 2 * len(distinct) < length else length
 
 
 def read_lists(path: str | os.PathLike[str]) -> Lists:
@@ -75,20 +87,11 @@ def write_lists(path: str | os.PathLike[str], lists: Lists) -> None:
     owners, lines = _lines_of(lists)
     order = np.argsort(lines, kind="stable")
     items, ends = lists.items[order], np.cumsum(np.bincount(lines, minlength=len(owners)))
-    file = Path(path)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with temporary.open("w", encoding="ascii", newline="\n") as stream:
-                start = 0
-                for owner, end in zip(owners.tolist(), ends.tolist(), strict=True):
-                    stream.write(" ".join(map(str, [owner, *items[start:end].tolist()])) + "\n")
-                    start = end
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise DataError(f"{file} cannot be written: {error.strerror or error}") from error
+    with atomic_file(path) as part, part.open("w", encoding="ascii", newline="\n") as stream:
+        start = 0
+        for owner, end in zip(owners.tolist(), ends.tolist(), strict=True):
+            stream.write(" ".join(map(str, [owner, *items[start:end].tolist()])) + "\n")
+            start = end
 
 
 def _lines_of(lists: Lists) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

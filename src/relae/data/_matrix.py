@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from relae.errors import DataError
 
@@ -23,6 +24,14 @@ def canonical_matrix(matrix: Any, *, features: bool = False) -> sp.csr_array:
     csr = _merged(_small_indices(found.tocsr()))
     _check_values(csr, features)  # a sum may have overflowed
     return _without_zeros(csr)
+
+
+def entries_of_rows(indptr: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of the entries of some rows of a CSR, row after row."""
+    starts, counts = indptr[rows].astype(np.int64), np.diff(indptr)[rows]
+    offsets = np.cumsum(counts) - counts  # where a row begins among the chosen entries
+    entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - offsets, counts)
+    return entries
 
 
 def _check_kind(matrix: Any, features: bool) -> None:

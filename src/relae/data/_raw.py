@@ -35,10 +35,13 @@ class Raw:
 
 @dataclass(frozen=True)
 class Form:
-    """One form in which a data set may lie in a folder: the files it needs, and how to read them."""
+    """One form in which a data set may lie in a folder: the files it needs, and how to read them.
+
+    `read` takes the folder and the lowest rating that counts; without that it returns all rows with their ratings.
+    """
 
     needs: tuple[str, ...]
-    read: Callable[[Path, float], Raw]
+    read: Callable[[Path, float | None], Raw]
 
     def found_in(self, folder: Path) -> bool:
         """Tell whether all the files are there; a name may be a pattern."""
@@ -76,7 +79,7 @@ def triplet_forms() -> tuple[Form, ...]:
     )
 
 
-def _movielens(place: Place, ratings: str, movies: str, min_rating: float) -> Raw:
+def _movielens(place: Place, ratings: str, movies: str, min_rating: float | None) -> Raw:
     form = {"ratings.csv": RATINGS_CSV, "ratings.dat": RATINGS_DAT, "u.data": RATINGS_TAB}[ratings]
     events = read_ratings(place, ratings, form, min_rating)
     if not place.has(movies):
@@ -86,23 +89,23 @@ def _movielens(place: Place, ratings: str, movies: str, min_rating: float) -> Ra
     return Raw(events, separated_titles(place, movies, "::" if movies.endswith(".dat") else "|"))
 
 
-def _plain(place: Place, min_rating: float) -> Raw:
+def _plain(place: Place, min_rating: float | None) -> Raw:
     events = read_ratings(place, "interactions.csv.gz", RATINGS_PLAIN, min_rating)
     return Raw(events, csv_titles(place, "items.csv", "item") if place.has("items.csv") else None)
 
 
-def _netflix_tar(folder: Path, name: str, min_rating: float) -> Raw:
+def _netflix_tar(folder: Path, name: str, min_rating: float | None) -> Raw:
     titles: Titles = {}
     events = read_netflix(netflix_tar_pieces(folder / name, titles), str(folder / name), min_rating)
     return Raw(events, titles or _netflix_titles(folder))
 
 
-def _netflix_movies(folder: Path, min_rating: float) -> Raw:
+def _netflix_movies(folder: Path, min_rating: float | None) -> Raw:
     names = sorted(f"training_set/{file.name}" for file in (folder / "training_set").glob("mv_*.txt"))
     return _netflix_files(folder, names, min_rating)
 
 
-def _netflix_files(folder: Path, names: list[str], min_rating: float) -> Raw:
+def _netflix_files(folder: Path, names: list[str], min_rating: float | None) -> Raw:
     events = read_netflix(netflix_pieces(folder, names), str(folder), min_rating)
     return Raw(events, _netflix_titles(folder))
 

@@ -11,15 +11,31 @@ import glob
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data._assemble import Assembled, Cells, Events, Losses, Recipe, count, keep, merge, number, parse, starts_of
-from relae.data._columns import Scale, whole_as_fractions
+from relae._common.files import scratch_folder
+from relae.data._assemble import (
+    Assembled,
+    Cells,
+    Events,
+    Kept,
+    Losses,
+    Pairs,
+    Recipe,
+    count,
+    join,
+    keep,
+    merge,
+    number,
+    parse,
+    starts_of,
+)
+from relae.data._columns import GapWords, Scale, whole_as_fractions
 from relae.data._numbering import Codes, Numbering, Ranking
 from relae.data._tables import Table, existing_file, is_table, open_file
 from relae.errors import DataError
@@ -48,15 +64,21 @@ def scan(
     source = tables[0].source if len(tables) == 1 else f"{given[0]}{others} ({len(tables):,} files)"
     expected_rows = sum(table.estimate_rows() for table in tables)
     with _scratch_folder(scratch) as folder:
-        buckets = _Buckets(Path(folder), recipe, expected_rows)
+        buckets = _Buckets(folder, recipe, expected_rows)
         users, items = Numbering(recipe.user), Numbering(recipe.item)
         losses = _distribute(tables, recipe, users, items, buckets, source, report)
         ranked = users.finish(), items.finish()
-        parts = _merge_all(buckets, *ranked, report)
-    # Without a name of their own, so that the cells are gone when a filter has made fewer of them.
-    found = number(keep(_interleave(parts, len(ranked[0])), recipe, losses), ranked[0].ids, ranked[1].ids)
+        parts, low = _merge_all(buckets, *ranked, report)
+    found = number(_filtered(parts, low, recipe, losses, len(ranked[0])), ranked[0].ids, ranked[1].ids)
     report("merge", 1.0)
     return found
+
+
+def _filtered(parts: list[Cells], low: list[Pairs], recipe: Recipe, losses: Losses, n_users: int) -> Kept:
+    rated_low = join(low)
+    low.clear()
+    # The cells have no name of their own, so that they are gone when a filter has made fewer of them.
+    return keep(_interleave(parts, n_users), rated_low, recipe, losses, n_users)
 
 
 def find_tables(paths: list[FilePath]) -> list[Path]:
@@ -99,42 +121,50 @@ def _distribute(
 ) -> Losses:
     """Read all rows, and put those that count into their buckets."""
     n_rows = n_kept = 0
+    gaps = GapWords()
     for table in tables:
         before = 0
         for rows in table.batches(recipe.roles):
-            found = parse(rows, recipe, table.source, text=table.text, before=before)
+            found = parse(rows, recipe, table.source, gaps, text=table.text, before=before)
             for axis, role, ids in ((users, "user", found.users), (items, "item", found.items)):
                 axis.note(table.source, rows[role].dtype, ids.dtype, text=table.text)
             if len(found) > 0:
                 buckets.add(users.encode(found.users), items.encode(found.items), found, table.source)
+            if len(found.low_users) > 0:
+                buckets.add_low(users.encode(found.low_users), items.encode(found.low_items), found, table.source)
             before += rows.height
             n_rows, n_kept = n_rows + rows.height, n_kept + len(found)
             report("read", min(n_rows / buckets.expected_rows, 1.0))
     if n_rows == 0:
         raise DataError(f"{source} has no rows" if len(tables) == 1 else f"{source}: none has rows")
+    gaps.warn()
     losses = Losses(source, n_rows)
     losses.record_rated(recipe, n_kept)
     report("read", 1.0)
     return losses
 
 
-def _merge_all(buckets: _Buckets, users: Ranking, items: Ranking, report: Report) -> list[Cells]:
-    """Return the cells of each bucket."""
-    merged = []
+def _merge_all(buckets: _Buckets, users: Ranking, items: Ranking, report: Report) -> tuple[list[Cells], list[Pairs]]:
+    """Return the cells of each bucket, and the distinct pairs with too low a rating."""
+    merged, low = [], []
     for bucket in range(buckets.count):
         merged.append(_merge_bucket(buckets, bucket, users, items))
+        rows = buckets.take_low(bucket)
+        ranks = users.ranks(rows["user"]), items.ranks(rows["item"])
+        low.append(Pairs(*ranks, _field(rows, "time")).distinct(len(items)))
         report("merge", (bucket + 1) / (buckets.count + 1))
-    return merged
+    return merged, low
 
 
 def _merge_bucket(buckets: _Buckets, bucket: int, users: Ranking, items: Ranking) -> Cells:
     rows = buckets.take(bucket)
-    fields = rows.dtype.names or ()
-    weights = rows["weight"] if "weight" in fields else None
-    times = rows["time"] if "time" in fields else None
     ranks = users.ranks(rows["user"]).astype(np.int64), items.ranks(rows["item"]).astype(np.int64)
-    cells = merge(*ranks, weights, len(items), times)
+    cells = merge(*ranks, _field(rows, "weight"), len(items), _field(rows, "time"))
     return Cells(cells.users.astype(np.int32), cells.items.astype(np.int32), cells.values, cells.times)
+
+
+def _field(rows: NDArray[Any], name: str) -> NDArray[Any] | None:
+    return rows[name] if name in (rows.dtype.names or ()) else None
 
 
 def _interleave(parts: list[Cells], n_users: int) -> Cells:
@@ -173,6 +203,7 @@ class _Buckets:
         fields += [("weight", np.float64)] if recipe.weight is not None else []
         fields += [("time", np.int64)] if recipe.timestamp is not None else []
         self._row = np.dtype(fields)
+        self._low_row = np.dtype([field for field in fields if field[0] != "weight"])
         self._timestamp = recipe.timestamp
         self._scales: dict[Scale, str] = {}  # to the first source that has it
 
@@ -187,27 +218,48 @@ class _Buckets:
         rows["user"], rows["item"] = users, items
         if events.weights is not None:
             rows["weight"] = events.weights
-        scale: Scale = "whole"
         if events.times is not None:
-            rows["time"], scale = events.times.values, events.times.scale
+            rows["time"] = events.times.values
+        self._append(rows, events, source, "")
+
+    def add_low(self, users: Codes, items: Codes, events: Events, source: str) -> None:
+        """Append the rows of a batch with too low a rating."""
+        rows = np.empty(len(users), dtype=self._low_row)
+        rows["user"], rows["item"] = users, items
+        if events.low_times is not None:
+            rows["time"] = events.low_times
+        self._append(rows, events, source, "-low")
+
+    def _append(self, rows: NDArray[Any], events: Events, source: str, kind: str) -> None:
+        """Append each row to the bucket of its user."""
+        scale: Scale = "whole" if events.times is None else events.times.scale
         self._note_scale(scale, source)
         # Multiplied, so that ids with a pattern, such as multiples of a thousand, spread like others.
-        mixed = users.astype(np.uint32) * np.uint32(0x9E3779B1)
+        mixed = rows["user"].astype(np.uint32) * np.uint32(0x9E3779B1)
         buckets = (mixed.astype(np.uint64) >> np.uint64(32 - self._bits)).astype(np.uint16)
         rows = rows[np.argsort(buckets, kind="stable")]
         ends = np.cumsum(np.bincount(buckets, minlength=self.count))
         starts = np.append(0, ends[:-1])
         with _scratch_errors(self._folder.parent):
             for bucket, (start, end) in enumerate(zip(starts, ends, strict=True)):
-                with open(self._file(bucket, scale), "ab") as file:
+                with open(self._file(bucket, scale, kind), "ab") as file:
                     rows[start:end].tofile(file)
 
     def take(self, bucket: int) -> NDArray[Any]:
         """Return the rows of a bucket, and delete them from the disk."""
-        found = [np.empty(0, dtype=self._row)]
+        return self._take(bucket, self._row, "")
+
+    def take_low(self, bucket: int) -> NDArray[Any]:
+        """Return the rows of a bucket with too low a rating, and delete them from the disk."""
+        return self._take(bucket, self._low_row, "-low")
+
+    def _take(self, bucket: int, dtype: np.dtype[Any], kind: str) -> NDArray[Any]:
+        found = [np.empty(0, dtype=dtype)]
         for scale in self._scales:
-            file = self._file(bucket, scale)
-            rows = np.fromfile(file, dtype=self._row)
+            file = self._file(bucket, scale, kind)
+            if not file.exists():  # a scale may be that of low ratings alone, or of others alone
+                continue
+            rows = np.fromfile(file, dtype=dtype)
             if scale == "whole" and "fraction" in self._scales:
                 rows["time"] = whole_as_fractions(rows["time"])
             found.append(rows)
@@ -223,14 +275,16 @@ class _Buckets:
                 "give times of one type in all files"
             )
 
-    def _file(self, bucket: int, scale: Scale) -> Path:
-        return self._folder / f"{bucket}-{scale}"
+    def _file(self, bucket: int, scale: Scale, kind: str) -> Path:
+        return self._folder / f"{bucket}-{scale}{kind}"
 
 
-def _scratch_folder(parent: FilePath | None) -> tempfile.TemporaryDirectory[str]:
-    where = Path(tempfile.gettempdir() if parent is None else parent)
-    with _scratch_errors(where):
-        return tempfile.TemporaryDirectory(prefix="relae-scan-", dir=where)
+@contextmanager
+def _scratch_folder(parent: FilePath | None) -> Iterator[Path]:
+    with ExitStack() as stack:
+        with _scratch_errors(Path(tempfile.gettempdir() if parent is None else parent)):
+            folder = stack.enter_context(scratch_folder(parent))
+        yield folder
 
 
 @contextmanager

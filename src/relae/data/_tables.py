@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relae._common.limits import LIBRARY_BYTES, free_address_space
+from relae.data.ids import is_unicode
 from relae.errors import DataError
 
 if TYPE_CHECKING:
@@ -22,10 +26,15 @@ if TYPE_CHECKING:
 
 # The role of a column ("user", "rating") to its name in the table. A role is also the keyword that sets it.
 Roles = Mapping[str, str]
+# What polars reads: the path of a file, or the bytes of what it cannot open by name, or can be read only once.
+Content = Path | bytes
 
 _TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
 _COMPRESSED = {".gz", ".zst"}
+_PARQUET_MAGIC = b"PAR1"
+_UNPACKED = 4  # bytes of text for each that is compressed, about
+_READING = 6  # bytes of address space for each of text, about
 # Rows at a time: some tens of megabytes, and long enough that the work per batch does not count.
 BATCH_ROWS = 2_000_000
 
@@ -69,11 +78,17 @@ class Table:
                 raise DataError(self._missing(role, column, keywords))
 
     def _missing(self, role: str, column: str, keywords: bool) -> str:
+        there = ", ".join(map(repr, self.columns)) or "none"
+        padded = next((name for name in self.columns if name.strip() == column and name != column), None)
+        if padded is not None:
+            return (
+                f"{self.source} has no column {column!r} but {padded!r}, with blanks in its header: remove them there, "
+                f"or {f'set {role}={padded!r}' if keywords else 'rename it'}; its columns are {there}"
+            )
         lowered = {name.lower(): name for name in self.columns}
         near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
         meant = repr(lowered[near[0]]) if near else "…"
         way_out = f"set {role}={meant}" if keywords else f"rename {meant} to {column!r}"
-        there = ", ".join(map(repr, self.columns)) or "none"
         return f"{self.source} has no column {column!r}, its columns are {there}: {way_out}"
 
 
@@ -96,13 +111,16 @@ def open_table(given: Any, source: str) -> Table:
 
 
 def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Table:
-    """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file."""
+    """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file, or in a pipe that has the same."""
     file = existing_file(path)
     extension = _extension(file)
-    if extension in _PARQUET:
-        return _open_parquet(file)
-    if extension in _TEXT or separator is not None:
-        return _open_text(file, separator or _TEXT[extension])
+    _check_room(file, extension)
+    content = _content(file)
+    is_nameless = not file.is_file() and extension not in _PARQUET | _TEXT.keys()  # a pipe: its content tells
+    if extension in _PARQUET or (is_nameless and isinstance(content, bytes) and content.startswith(_PARQUET_MAGIC)):
+        return _open_parquet(str(file), content)
+    if extension in _TEXT or separator is not None or is_nameless:
+        return _open_text(str(file), content, separator or _TEXT.get(extension))
     raise DataError(
         f"{file}: the extension {extension!r} is unknown. Known are .csv, .tsv (also .gz, .zst), .parquet; "
         "give separator= if it is a text table with a header, or use Interactions.read_lists "
@@ -150,112 +168,174 @@ def _extension(file: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_parquet(file: Path) -> Table:
+def _check_room(file: Path, extension: str) -> None:
+    """Refuse a file that a limit of address space leaves no room for: polars would end the process there."""
+    room = free_address_space()
+    if room is None or not file.is_file():
+        return
+    unpacked = _UNPACKED if extension in _PARQUET or file.suffix.lower() in _COMPRESSED else 1
+    libraries = 0 if "polars" in sys.modules else LIBRARY_BYTES
+    needed = libraries + file.stat().st_size * unpacked * _READING
+    if needed > room:
+        raise DataError(
+            f"reading {file} takes about {needed / 1e9:.1f} GB of address space, and the limit of this process "
+            f"(ulimit -v) leaves {room / 1e9:.1f} GB: raise the limit"
+        )
+
+
+def _content(file: Path) -> Content:
+    """Return a file as polars can read it, which opens no names that are not UTF-8, and reads a file more than once."""
+    try:
+        if file.is_file() and is_unicode(str(file)):
+            return file
+        return file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def _open_parquet(source: str, content: Content) -> Table:
     import polars as pl
 
-    with _parquet_errors(file):
-        columns = pl.scan_parquet(file, glob=False).collect_schema().names()
-    fetch, stream = partial(_fetch_parquet, file), partial(_stream_parquet, file)
-    return Table(str(file), columns, False, fetch, stream, partial(_count_parquet, file))
+    with _parquet_errors(source):
+        columns = pl.scan_parquet(content, glob=False).collect_schema().names()
+    form = source, content
+    fetch, stream = partial(_fetch_parquet, *form), partial(_stream_parquet, *form)
+    return Table(source, columns, False, fetch, stream, partial(_count_parquet, *form))
 
 
-def _fetch_parquet(file: Path, columns: list[str]) -> pl.DataFrame:
+def _fetch_parquet(source: str, content: Content, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    with _parquet_errors(file):
-        return pl.scan_parquet(file, glob=False).select(columns).collect()
+    with _parquet_errors(source):
+        return pl.scan_parquet(content, glob=False).select(columns).collect()
 
 
-def _stream_parquet(file: Path, columns: list[str]) -> Iterator[pl.DataFrame]:
+def _stream_parquet(source: str, content: Content, columns: list[str]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    with _parquet_errors(file):
-        yield from pl.scan_parquet(file, glob=False).select(columns).collect_batches(chunk_size=BATCH_ROWS)
+    with _parquet_errors(source):
+        yield from pl.scan_parquet(content, glob=False).select(columns).collect_batches(chunk_size=BATCH_ROWS)
 
 
-def _count_parquet(file: Path) -> int:
+def _count_parquet(source: str, content: Content) -> int:
     import polars as pl
 
-    with _parquet_errors(file):
-        return int(pl.scan_parquet(file, glob=False).select(pl.len()).collect().item())
+    with _parquet_errors(source):
+        return int(pl.scan_parquet(content, glob=False).select(pl.len()).collect().item())
 
 
 @contextmanager
-def _parquet_errors(file: Path) -> Iterator[None]:
+def _parquet_errors(source: str) -> Iterator[None]:
     import polars as pl
 
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{file} cannot be read as Parquet: {_first_line(error)}") from error
+        raise DataError(f"{source} cannot be read as Parquet: {_first_line(error)}") from error
 
 
-def _open_text(file: Path, separator: str | None) -> Table:
+@dataclass(frozen=True)
+class _Text:
+    """A text table: its name, where its text is, what separates its fields, and how many the header has."""
+
+    source: str
+    content: Content
+    separator: str
+    width: int
+
+
+def _open_text(source: str, content: Content, separator: str | None) -> Table:
     import polars as pl
 
     if separator is not None and len(separator.encode()) != 1:
         raise DataError(f"separator must be one ASCII character, got {separator!r}")
     try:
-        first = next(_lines(file, n_rows=1), None)
+        first = next(_lines(content, n_rows=1), None)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{file} cannot be read as a text table: {_first_line(error)}") from error
+        raise DataError(f"{source} cannot be read as a text table: {_first_line(error)}") from error
     if first is None:
-        raise DataError(f"{file} is empty: it needs a header line and rows")
+        raise DataError(f"{source} is empty: it needs a header line and rows")
+    _check_encoding(source, first)
     # Of the usual separators, the one that the header has most of.
     separator = separator or max(",\t;|", key=first.count)
     header = next(csv.reader([first], delimiter=separator))
-    form = file, separator, len(header)
-    fetch, stream = partial(_fetch_text, *form), partial(_stream_text, *form)
-    return Table(str(file), header, True, fetch, stream, partial(_estimate_text, file))
+    _check_header(source, header)
+    text = _Text(source, content, separator, len(header))
+    fetch, stream = partial(_fetch_text, text), partial(_stream_text, text)
+    return Table(source, header, True, fetch, stream, partial(_estimate_text, text))
 
 
-def _fetch_text(file: Path, separator: str, width: int, columns: list[str]) -> pl.DataFrame:
+def _check_encoding(source: str, first: str) -> None:
+    """Refuse what is not lines of UTF-8, by the first of them."""
+    if "\0" in first:
+        raise DataError(
+            f"{source} is no UTF-8 text, its first line has NUL characters: if it is UTF-16, convert it, as by "
+            f"`iconv -f UTF-16 -t UTF-8 {shlex.quote(source)}`"
+        )
+    if "\r" in first.rstrip("\r"):
+        raise DataError(
+            f"{source} ends its lines with CR alone: convert it, as by `tr '\\r' '\\n' < {shlex.quote(source)}`"
+        )
+
+
+def _check_header(source: str, header: list[str]) -> None:
+    """Refuse a name that several columns have; blank ones, as commas at the end of a line make them, have none."""
+    repeated = next((name for name in header if name.strip() and header.count(name) > 1), None)
+    if repeated is not None:
+        places = [str(place) for place, name in enumerate(header, 1) if name == repeated]
+        raise DataError(
+            f"{source} has several columns named {repeated!r}, in the places {', '.join(places)}: rename all but one"
+        )
+
+
+def _fetch_text(text: _Text, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
-    with _text_errors(file, separator, width):
+    with _text_errors(text):
         # Everything as text: an ISBN must keep its leading zero, and a bad number its row.
-        table = pl.read_csv(file, columns=columns, separator=separator, infer_schema=False, glob=False)
-    return _without_blank_end(table, file)
+        table = pl.read_csv(text.content, columns=columns, separator=text.separator, infer_schema=False, glob=False)
+    return _without_blank_end(table, text)
 
 
-def _stream_text(file: Path, separator: str, width: int, columns: list[str]) -> Iterator[pl.DataFrame]:
+def _stream_text(text: _Text, columns: list[str]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
     waiting: pl.DataFrame | None = None  # what may be the end does not go out before it is cut
-    with _text_errors(file, separator, width):
-        table = pl.scan_csv(file, separator=separator, infer_schema=False, glob=False).select(columns)
+    with _text_errors(text):
+        table = pl.scan_csv(text.content, separator=text.separator, infer_schema=False, glob=False).select(columns)
         for rows in table.collect_batches(chunk_size=BATCH_ROWS):
             if waiting is not None and not _ends_blank(waiting):
                 yield waiting
                 waiting = None
             waiting = rows if waiting is None else waiting.vstack(rows)
     if waiting is not None:
-        yield _without_blank_end(waiting, file)
+        yield _without_blank_end(waiting, text)
 
 
-def _estimate_text(file: Path) -> int:
-    lengths = [len(line.encode()) + 1 for line in _lines(file, n_rows=1_001)]
-    size = file.stat().st_size * (4 if file.suffix.lower() in _COMPRESSED else 1)
-    return size * len(lengths) // sum(lengths)
+def _estimate_text(text: _Text) -> int:
+    lengths = [len(line.encode()) + 1 for line in _lines(text.content, n_rows=1_001)]
+    size = len(text.content) if isinstance(text.content, bytes) else text.content.stat().st_size
+    is_compressed = Path(text.source).suffix.lower() in _COMPRESSED
+    return size * (4 if is_compressed else 1) * len(lengths) // sum(lengths)
 
 
 @contextmanager
-def _text_errors(file: Path, separator: str, width: int) -> Iterator[None]:
+def _text_errors(text: _Text) -> Iterator[None]:
     import polars as pl
 
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
-        broken = _broken_row(file, separator, width) or _first_line(error)
-        raise DataError(f"{file} cannot be read as a text table: {broken}") from error
+        broken = _broken_row(text) or _first_line(error)
+        raise DataError(f"{text.source} cannot be read as a text table: {broken}") from error
 
 
-def _without_blank_end(table: pl.DataFrame, file: Path) -> pl.DataFrame:
+def _without_blank_end(table: pl.DataFrame, text: _Text) -> pl.DataFrame:
     """Drop the rows that polars makes of blank lines at the end of a file."""
     if not _ends_blank(table):
         return table
     blank = 0
-    for line in _lines(file):
+    for line in _lines(text.content):
         blank = 0 if line.strip() else blank + 1
     return table.head(max(table.height - blank, 0))
 
@@ -264,13 +344,13 @@ def _ends_blank(table: pl.DataFrame) -> bool:
     return all(value is None for row in table.tail(1).rows() for value in row)
 
 
-def _lines(file: Path, n_rows: int | None = None) -> Iterator[str]:
+def _lines(content: Content, n_rows: int | None = None) -> Iterator[str]:
     """Return the lines of a text file, through polars because it knows the compressions."""
     import polars as pl
 
     try:
         table = pl.scan_csv(
-            file,
+            content,
             has_header=False,
             n_rows=n_rows,
             separator="\x1f",  # in no table, so that a line is one field
@@ -285,20 +365,20 @@ def _lines(file: Path, n_rows: int | None = None) -> Iterator[str]:
         return
 
 
-def _broken_row(file: Path, separator: str, width: int) -> str | None:
+def _broken_row(text: _Text) -> str | None:
     """Say which row polars stumbled over, for it does not say so itself; None if that is not found."""
     import polars as pl
 
     row = -1
     try:
-        for number, line in enumerate(_lines(file)):
+        for number, line in enumerate(_lines(text.content)):
             if "\ufffd" in line:
                 return f"row {number:,} is not UTF-8: {line[:80]!r}. Convert the file"
-        for fields in csv.reader(_lines(file), delimiter=separator, strict=True):
+        for fields in csv.reader(_lines(text.content), delimiter=text.separator, strict=True):
             row += 1
-            if len(fields) > width:
-                text = separator.join(fields)[:80]
-                return f"row {row:,} has {len(fields)} fields and the header {width}: {text!r}"
+            if len(fields) > text.width:
+                shown = text.separator.join(fields)[:80]
+                return f"row {row:,} has {len(fields)} fields and the header {text.width}: {shown!r}"
     except csv.Error:
         return f"a quote that opens in row {row + 1:,} is never closed, or closes in the middle of a field"
     except (pl.exceptions.PolarsError, OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,12 +31,28 @@ def find_titles(source: Any, items: Ids, item_column: str = "item") -> TitleArra
         The column of the interactions that holds the items.
     """
     if isinstance(source, Mapping):
-        return titles_by_id(items, list(source), source.values())
+        return _checked(titles_by_id(items, list(source), source.values()), items, list(source), "the mapping")
     table = open_table(source, "the table of titles")
     ids_column = item_column if item_column in table.columns else "item"
     rows = table.load({"item": ids_column, "title": "title"}, keywords=False)
     ids = as_ids(rows["item"], Column(table.source, ids_column), text=table.text)
-    return titles_by_id(items, ids.to_list(), rows["title"].to_list())
+    listed = ids.to_list()
+    return _checked(titles_by_id(items, listed, rows["title"].to_list()), items, listed, table.source)
+
+
+def _checked(titles: TitleArray, items: Ids, ids: list[Any], source: str) -> TitleArray:
+    """Return titles whose ids are mostly those of items; an error if none is, a warning if few are."""
+    known = len(set(items.positions(ids).tolist()) - {-1})
+    if 2 * known >= min(len(ids), len(items)):
+        return titles
+    examples = f"it has ids such as {ids[0]!r}, the interactions have {items!r}. Write them in the same way in both"
+    if known == 0:
+        raise DataError(f"{source}: none of its {len(ids):,} titles is of one of the {len(items):,} items: {examples}")
+    warnings.warn(
+        f"{source}: its {len(ids):,} titles are of only {known:,} of the {len(items):,} items: {examples}",
+        stacklevel=4,
+    )
+    return titles
 
 
 def aligned_titles(titles: Iterable[Any], items: Ids) -> TitleArray:

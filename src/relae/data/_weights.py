@@ -26,10 +26,15 @@ _FUNCTIONS: dict[str, Any] = {
 
 def reweighted(amounts: NDArray[np.float32], weighting: Weighting) -> NDArray[np.float64]:
     """Return the weights of amounts; an amount of 1 has the weight 1."""
-    if weighting not in _FUNCTIONS:
-        raise DataError(f"weighting must be one of {', '.join(map(repr, get_args(Weighting)))}, got {weighting!r}")
+    check_weighting(weighting)
     weights: NDArray[np.float64] = _FUNCTIONS[weighting](amounts.astype(np.float64))
     return weights
+
+
+def check_weighting(weighting: str) -> None:
+    """Raise if there is no such weighting."""
+    if weighting not in _FUNCTIONS:
+        raise DataError(f"weighting must be one of {', '.join(map(repr, get_args(Weighting)))}, got {weighting!r}")
 
 
 def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray[np.float64] | float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from importlib.resources import as_file, files
@@ -14,6 +14,7 @@ import numpy as np
 from relae.data._lists import Lists, read_lists
 from relae.data._places import data_folders
 from relae.data._raw import Form, Raw, movielens_forms, netflix_forms, triplet_forms
+from relae.data._weights import Weighting
 from relae.data.ids import Ids
 from relae.data.interactions import Interactions, Statistics
 from relae.errors import DataError
@@ -72,7 +73,7 @@ class Comparison:
 class Preparation:
     """The recipe as numbers: ratings first, then items, then users, each filter once."""
 
-    min_rating: float = float("-inf")
+    min_rating: float | None = None
     min_item_count: int = 0
     min_user_count: int = 0
 
@@ -136,8 +137,14 @@ class Dataset:
         folders = data_folders(self.name)
         return next((folder for folder in folders if self._find([folder]) is not None), folders[0])
 
-    def load(self) -> Interactions:
+    def load(self, *, seen: bool = False) -> Interactions:
         """Return the interactions that the recipe leaves, with titles and times where the raw files have them.
+
+        Parameters
+        ----------
+        seen
+            Keep what users rated lower than the recipe counts as `Interactions.seen`, so that it is never recommended
+            to them. The published protocols do not know it: figures to compare with theirs are made without.
 
         Raises
         ------
@@ -148,7 +155,7 @@ class Dataset:
             return online_retail()
         if not self.forms:
             return self._from_lists()
-        return self._assembled(self._raw())
+        return self._assembled(self._raw(seen=seen))
 
     def pairs(self) -> Lists:
         """Return the interactions that the recipe leaves as pairs, in the order of the raw files.
@@ -260,11 +267,16 @@ class Dataset:
             raise DataError(self._missing())
         return found[0]
 
-    def _raw(self) -> Raw:
+    @property
+    def rates(self) -> bool:
+        """Whether its raw files have ratings, some of which are too low to count."""
+        return self.preparation.min_rating is not None
+
+    def _raw(self, *, seen: bool = False) -> Raw:
         found = self._find()
         if found is None or found[1] is None:
             raise DataError(self._missing())
-        return found[1].read(found[0], self.preparation.min_rating)
+        return found[1].read(found[0], None if seen else self.preparation.min_rating)
 
     def _missing(self) -> str:
         folder = self.folder()
@@ -284,8 +296,11 @@ class Dataset:
     def _assembled(self, raw: Raw, *, named: bool = True) -> Interactions:
         """Apply the counts of the recipe; `named` tells to put ids that are text in the place of their numbers."""
         events, preparation = raw.events, self.preparation
+        rated = "rating" in events.rows.columns
         data = Interactions.from_frame(
             events.rows,
+            rating="rating" if rated else None,
+            min_rating=preparation.min_rating if rated else None,
             min_item_count=preparation.min_item_count,
             min_user_count=preparation.min_user_count,
             timestamp="timestamp" if "timestamp" in events.rows.columns else None,
@@ -295,7 +310,11 @@ class Dataset:
             return data
         users = Ids(np.array(events.users, dtype=object)[data.users.values])
         items = Ids(np.array(events.items, dtype=object)[data.items.values])
-        return Interactions(data.matrix, users, items, data.titles, data.times)
+        named_data = Interactions(data.matrix, users, items, data.titles, data.times)
+        if data.dropped is not None:
+            texts = Ids(np.array(events.users, dtype=object)[data.dropped.users.values])
+            named_data.dropped = replace(data.dropped, users=texts)
+        return named_data
 
     def _from_lists(self) -> Interactions:
         pairs = self.pairs()
@@ -323,7 +342,9 @@ def get(name: str) -> Dataset:
     raise DataError(f"there is no data set {name!r}: {meant}There are {', '.join(names())}")
 
 
-def online_retail(weight: Literal["quantity", "invoices"] | None = None) -> Interactions:
+def online_retail(
+    weight: Literal["quantity", "invoices"] | None = None, weighting: Weighting | None = None
+) -> Interactions:
     """Return a year of a British gift shop: 4,339 customers, 3,665 products with titles, 266,802 pairs.
 
     "Online Retail" of the UCI Machine Learning Repository (Daqing Chen, 2015, doi 10.24432/C5BW33), under
@@ -332,10 +353,14 @@ def online_retail(weight: Literal["quantity", "invoices"] | None = None) -> Inte
     Parameters
     ----------
     weight
-        The value of a cell: the pieces bought ("quantity"), the invoices they are on ("invoices"), or 1.
+        The amount of a pair: the pieces bought ("quantity"), the invoices they are on ("invoices"), or 1.
+    weighting
+        What an amount counts, as of `Interactions.read`; chosen by the data if not given.
     """
     with _embedded_folder() as folder:
-        return Interactions.read(folder / "interactions.parquet", weight=weight, titles=folder / "items.parquet")
+        return Interactions.read(
+            folder / "interactions.parquet", weight=weight, weighting=weighting, titles=folder / "items.parquet"
+        )
 
 
 _embedded_folder = partial(as_file, files("relae.data") / "online_retail")

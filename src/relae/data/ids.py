@@ -6,6 +6,7 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ Kind = Literal["int", "str"]
 _INT64 = np.iinfo(np.int64)
 # Below this many look-ups a bisection each is quicker than a dictionary of all ids.
 _FEW = 256
+_BLOCK = 1 << 20
 
 
 class Ids:
@@ -41,6 +43,8 @@ class Ids:
 
     values: NDArray[Any]
     kind: Kind
+    positional: bool = False
+    """Whether they are the numbers of the rows or columns of a bare matrix, which say nothing of who or what it is."""
 
     def __init__(self, values: Iterable[Any]) -> None:
         array, self.kind = _checked(_sequence(values))
@@ -53,14 +57,18 @@ class Ids:
     @classmethod
     def range(cls, n: int) -> Ids:
         """Return the ids 0 to n-1, each its own position: those of a bare matrix."""
-        return cls(np.arange(n, dtype=np.int64))
+        ids = cls(np.arange(n, dtype=np.int64))
+        ids.positional = True
+        return ids
 
     @classmethod
-    def decode(cls, array: NDArray[Any]) -> Ids:
-        """Return the ids that `encode` wrote."""
-        if array.dtype != np.uint8:
-            return cls(array)
-        return cls(_object_array(_split_texts(array)))
+    def decode(cls, array: NDArray[Any], count: int) -> Ids:
+        """Return the ids that `encode` wrote; any other number of them than `count` is a DataError."""
+        if array.dtype == np.uint8:
+            return cls(_object_array(_split_texts(array, count)))
+        if len(array) != count:
+            raise DataError(f"there are {len(array):,} ids, and not {count:,}")
+        return cls(array)
 
     def encode(self) -> NDArray[Any]:
         """Return one plain array to save: int64 ids as they are, strings as NUL-terminated UTF-8 (uint8)."""
@@ -130,6 +138,17 @@ class Ids:
         taken[known] = self.values[at[known]].astype(object)
         return taken
 
+    def alike(self, value: Any, n: int = 3) -> list[Any]:
+        """Return up to n ids that are like a value but for leading zeros, ".0" at the end, blanks or upper case.
+
+        An id that was typed from memory, or went through a program that took it for a number, is found by them.
+        """
+        form = _plain_form(str(value))
+        if self.kind == "int":
+            found = self.positions([form])
+            return list(self.take(found[found >= 0]))
+        return list(islice((known for known in self.values.tolist() if _plain_form(known) == form), n))
+
     def _find(self, wanted: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
         """Look up a flat sequence, as an array if it is numeric."""
         if self.kind == "str":
@@ -190,16 +209,23 @@ def encode_texts(texts: Iterable[str | None]) -> NDArray[np.uint8]:
     return _joined_texts((text or "").replace("\0", " ").encode(errors="replace").decode() for text in texts)
 
 
-def decode_texts(array: NDArray[np.uint8]) -> NDArray[np.object_]:
-    """Return the texts that `encode_texts` wrote, None where there is none."""
-    return _object_array([text or None for text in _split_texts(array)])
+def decode_texts(array: NDArray[np.uint8], count: int) -> NDArray[np.object_]:
+    """Return the texts that `encode_texts` wrote, None where there is none; any other number of them is a DataError."""
+    return _object_array([text or None for text in _split_texts(array, count)])
 
 
 def _joined_texts(texts: Iterable[str]) -> NDArray[np.uint8]:
     return np.frombuffer("".join(f"{text}\0" for text in texts).encode(), dtype=np.uint8)
 
 
-def _split_texts(array: NDArray[Any]) -> list[str]:
+def _split_texts(array: NDArray[Any], count: int) -> list[str]:
+    ends = 0
+    for start in range(0, len(array), _BLOCK):  # before anything is copied: a damaged file may be larger than memory
+        ends += int(np.count_nonzero(array[start : start + _BLOCK] == 0))
+        if ends > count:
+            break
+    if ends != count or (len(array) and array[-1] != 0):
+        raise DataError(f"there are {'more' if ends > count else 'fewer'} texts than {count:,}")
     return array.tobytes().decode().split("\0")[:-1]
 
 
@@ -263,6 +289,19 @@ def _as_id(value: Any) -> int | str | None:
     return None
 
 
+def _plain_form(text: str) -> str:
+    """Return an id without what is easily lost or added."""
+    bare = text.strip().lower()
+    whole = bare[: -len(decimals)] if (decimals := _decimals(bare)) else bare
+    return whole.lstrip("0") or whole[-1:]
+
+
+def _decimals(text: str) -> str:
+    """Return the ".0" at the end of a whole number, nothing if there is none."""
+    whole, point, rest = text.partition(".")
+    return point + rest if point and whole.isdigit() and rest.strip("0") == "" else ""
+
+
 def _as_string(value: Any) -> str | None:
     if type(value) is str:  # nearly always, and a million times
         return value
@@ -314,12 +353,12 @@ def _strings(values: Sequence[Any]) -> NDArray[np.object_]:
     # Integers come this way if they are too large for 64 bits.
     texts = [str(value) for value in found]
     for position, text in enumerate(texts):
-        if "\0" in text or not _is_unicode(text):
+        if "\0" in text or not is_unicode(text):
             raise DataError(f"ids must be valid text without NUL, got {text!r} at position {position}")
     return _object_array(texts)
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
     """Tell whether a string can be written as UTF-8, which a lone surrogate cannot."""
     try:
         text.encode()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from relae.data._assemble import Assembled, Recipe, assemble, merge, to_matrix
 from relae.data._item_table import FeatureRules, read_features
 from relae.data._lists import Lists, read_lists
-from relae.data._matrix import canonical_matrix
+from relae.data._matrix import canonical_matrix, entries_of_rows
 from relae.data._scan import scan
+from relae.data._seen import Dropped, Seen, pattern_of
 from relae.data._tables import open_file, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
+from relae.data._weighting import choose_weighting
 from relae.data._weights import LEAST, Weighting, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
@@ -71,6 +75,11 @@ class Interactions:
     features
         What the items have in common: Features, or a matrix (items × features), sparse or dense, with a row per
         column of `matrix`. For features in a table see `with_features`.
+    seen
+        What users have had that is no part of their histories, and is never recommended to them: a matrix of the shape
+        of `matrix`, of which any value but 0 counts. Cells that `matrix` has too are part of the history.
+    seen_times
+        When each cell of `seen` was first seen, in the unit of `times` and given like them.
 
     Attributes
     ----------
@@ -84,6 +93,12 @@ class Interactions:
         One per stored entry of `matrix`, in its order: the last time of a pair that occurs several times.
     features : Features, or None
         A row per item, in the order of `items`.
+    dropped : Dropped, or None
+        The users of a table whom a filter dropped, and which filter it was.
+    weighting : str
+        How `matrix` was made of the amounts of a table: "linear" if its values are the amounts themselves.
+    dropped_items : Ids
+        The items of a table that have no interactions left after the filters.
     """
 
     matrix: sp.csr_array
@@ -92,6 +107,9 @@ class Interactions:
     titles: NDArray[np.object_] | None
     times: NDArray[np.int64] | None
     features: Features | None
+    dropped: Dropped | None
+    dropped_items: Ids
+    weighting: Weighting
 
     def __init__(
         self,
@@ -101,13 +119,18 @@ class Interactions:
         titles: Any = None,
         times: ArrayLike | None = None,
         features: Any = None,
+        seen: Any = None,
+        seen_times: ArrayLike | None = None,
     ) -> None:
         self.matrix = canonical_matrix(matrix)
         self.users = _axis("users", users, self.matrix.shape[0])
         self.items = _axis("items", items, self.matrix.shape[1])
         self.titles = _titles(titles, self.items)
-        self.times = None if times is None else _times(times, matrix, self.matrix)
+        self.times = None if times is None else _times(times, matrix, self.matrix, "times", "interactions")
         self.features = None if features is None else as_features(features, self.n_items)
+        self._seen = _seen(seen, seen_times, self.matrix, self.items)
+        self.dropped, self.dropped_items = None, Ids.range(0)
+        self.weighting = "linear"
 
     @classmethod
     def from_matrix(
@@ -119,9 +142,11 @@ class Interactions:
         titles: Any = None,
         times: ArrayLike | None = None,
         features: Any = None,
+        seen: Any = None,
+        seen_times: ArrayLike | None = None,
     ) -> Interactions:
         """Return the interactions in a matrix; the parameters are those of the class."""
-        return cls(matrix, users, items, titles, times, features)
+        return cls(matrix, users, items, titles, times, features, seen, seen_times)
 
     @classmethod
     def from_frame(
@@ -131,6 +156,7 @@ class Interactions:
         user: str = "user",
         item: str = "item",
         weight: str | None = None,
+        weighting: Weighting | None = None,
         rating: str | None = None,
         min_rating: float | None = None,
         min_user_count: int = 0,
@@ -143,8 +169,10 @@ class Interactions:
 
         The filters work in this order: ratings, merging of duplicates, zero weights, `min_item_count`,
         `min_user_count`, `k_core`. Counts are of different items per user and different users per item.
-        Users and items that lose all their interactions are dropped. Rows and columns are sorted by id,
-        whatever the order of the table.
+        Users and items that lose all their interactions are dropped; `dropped` knows these users. Rows and columns
+        are sorted by id, whatever the order of the table.
+
+        What a user has had that the filters take from the history is `seen`: it is never recommended to that user.
 
         Parameters
         ----------
@@ -154,18 +182,27 @@ class Interactions:
             The columns of the ids: integers or strings. Whole floats count as integers; categories, UUIDs
             and UTF-8 bytes as strings, and so do integers beyond 64 bits with sign.
         weight
-            A column of numbers that are not negative: the value of a cell is the sum of its rows, and a sum
-            of zero is no interaction. Without it the value is 1, however often a pair occurs.
+            A column of numbers that are not negative: plays, pieces, ratings. The amount of a pair is the sum of its
+            rows. A sum of zero says that nothing happened: it is no interaction, and the item has not been seen.
+            Without the column every amount is 1, however often a pair occurs.
+        weighting
+            What an amount a counts: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1. None: the one that finds
+            most in a quick trial on the data, which a `WeightingWarning` names with its figures; "log" where there are
+            too few users to try.
         rating, min_rating
-            A column of ratings, and the lowest that counts: rows below it are dropped before anything else.
+            A column of ratings, and the lowest that counts: rows below it are no interactions, but the items in them
+            have been `seen` by their users. A pair with a high and a low rating is an interaction. Of a row below it
+            only the ids and the time are looked at.
         min_user_count, min_item_count
-            Drop items, then users, with fewer interactions: each once.
+            Drop items, then users, with fewer interactions: each once. Where users are dropped, items may have fewer
+            in the end, which a warning tells; `k_core` repeats.
         k_core
             Drop items and users with fewer than this many until none is left to drop.
         timestamp
             A column of times, for `times`, of which a pair that occurs several times has the last. Whole
             numbers stay what they are; if one has a fraction, all are multiplied by a million, which makes
-            microseconds of seconds. Dates and times, also as ISO text, become microseconds since 1970 UTC.
+            microseconds of seconds. Dates and times, also as ISO text, become microseconds since 1970 UTC. Rows
+            below `min_rating` need a time too: it tells from when on a split by time may know of them.
         titles
             The titles of the items: a mapping from ids, or a table (or the path of one) with the columns
             `item`, or the same name as here, and `title`.
@@ -175,7 +212,8 @@ class Interactions:
         DataError
             If a column is missing or has values that cannot be used, or if nothing is left.
         """
-        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
+        filters = (min_user_count, min_item_count, k_core)
+        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
         return cls._titled(assemble(open_frame(frame, "the table"), recipe), recipe, titles)
 
     @classmethod
@@ -186,6 +224,7 @@ class Interactions:
         user: str = "user",
         item: str = "item",
         weight: str | None = None,
+        weighting: Weighting | None = None,
         rating: str | None = None,
         min_rating: float | None = None,
         min_user_count: int = 0,
@@ -212,7 +251,8 @@ class Interactions:
         DataError
             If the file cannot be read, or as in `from_frame`; with the file, column, row and value.
         """
-        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
+        filters = (min_user_count, min_item_count, k_core)
+        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
         return cls._titled(assemble(open_file(path, separator), recipe), recipe, titles)
 
     @classmethod
@@ -223,6 +263,7 @@ class Interactions:
         user: str = "user",
         item: str = "item",
         weight: str | None = None,
+        weighting: Weighting | None = None,
         rating: str | None = None,
         min_rating: float | None = None,
         min_user_count: int = 0,
@@ -265,7 +306,8 @@ class Interactions:
         DataError
             If there are no files, if a column has different types, if the scratch folder is full, or as in `read`.
         """
-        recipe = Recipe(user, item, weight, rating, min_rating, min_user_count, min_item_count, k_core, timestamp)
+        filters = (min_user_count, min_item_count, k_core)
+        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
         return cls._titled(scan(paths, recipe, separator, scratch, progress), recipe, titles)
 
     @classmethod
@@ -291,14 +333,30 @@ class Interactions:
         return cls.from_lists(lists, _extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items))
 
     @classmethod
-    def from_lists(cls, lists: Lists, n_users: int, n_items: int) -> Interactions:
-        """Return the interactions in lists, whose numbers are the rows and columns; a pair named twice is one."""
-        return cls(to_matrix(merge(lists.users, lists.items, None, n_items), (n_users, n_items)))
+    def from_lists(cls, lists: Lists, users: int | Ids, items: int | Ids) -> Interactions:
+        """Return the interactions in lists; a pair named twice is one.
+
+        Parameters
+        ----------
+        lists
+            Pairs of numbers.
+        users, items
+            How many there are, if the numbers are the rows and columns; otherwise ids, of which the numbers are some.
+        """
+        row_ids, column_ids = (axis if isinstance(axis, Ids) else Ids(np.arange(axis)) for axis in (users, items))
+        rows, columns = row_ids.positions(lists.users), column_ids.positions(lists.items)
+        cells = merge(rows, columns, None, max(len(column_ids), 1))
+        return cls(to_matrix(cells, (len(row_ids), len(column_ids))), row_ids, column_ids)
 
     @classmethod
     def _titled(cls, found: Assembled, recipe: Recipe, titles: Any) -> Interactions:
         aligned = None if titles is None else find_titles(titles, found.items, recipe.item)
-        return cls(found.matrix, found.users, found.items, aligned, found.times)
+        data = cls(found.matrix, found.users, found.items, aligned, found.times)
+        data._seen, data.dropped, data.dropped_items = found.seen, found.dropped, found.dropped_items
+        if recipe.weight is None:
+            return data
+        weighting = recipe.weighting or choose_weighting(data.matrix, recipe.weight)
+        return data if weighting == "linear" else data.weighted(weighting)
 
     @property
     def n_users(self) -> int:
@@ -315,8 +373,63 @@ class Interactions:
         """The number of cells that are not zero."""
         return int(self.matrix.nnz)
 
+    @property
+    def seen(self) -> sp.csr_array | None:
+        """What users have had that is no part of their histories : (users, items) of bool; None if there is nothing.
+
+        Such as what they rated below `min_rating`. No item of it is recommended to its user.
+        """
+        return None if self._seen_here is None else self._seen_here.pairs
+
+    @property
+    def seen_times(self) -> NDArray[np.int64] | None:
+        """When each stored entry of `seen` was first seen, such as first rated low; None if that is not known."""
+        return None if self._seen_here is None else self._seen_here.times
+
+    @cached_property
+    def _seen_here(self) -> Seen | None:
+        """What is seen of the items that have a column."""
+        return None if self._seen is None else self._seen.on(self.items)
+
+    def seen_on(self, items: Ids) -> sp.csr_array | None:
+        """Return `seen` with the columns of other items, such as those of a model; None if there is nothing."""
+        found = None if self._seen is None else self._seen.on(items)
+        return None if found is None else found.pairs
+
+    @property
+    def seen_items(self) -> Ids:
+        """The items of all that is seen, those that have no column among them."""
+        return Ids.range(0) if self._seen is None else self._seen.items
+
+    def without_seen(self) -> Interactions:
+        """Return the same interactions as if all that is `seen` had never been there, so that it can be recommended.
+
+        The published protocols of MovieLens and Netflix, with ratings of 4 and more, are of this kind.
+        """
+        plain = self.with_matrix(self.matrix, times=self.times)
+        plain._seen = None
+        return plain
+
+    def with_seen_before(self, moments: ArrayLike) -> Interactions:
+        """Return the same interactions with only that part of `seen` that was seen before a moment.
+
+        Where `seen` has no times, nothing of it is kept, and there is a warning.
+
+        Parameters
+        ----------
+        moments
+            A time in the unit of `times`, or one for each user.
+        """
+        earlier = self.with_matrix(self.matrix, times=self.times)
+        if self._seen is not None:
+            if self._seen.times is None:
+                warnings.warn("what users have seen has no times (seen_times), so it counts as not seen", stacklevel=3)
+            earlier._seen = self._seen.before(moments)
+        return earlier
+
     def __repr__(self) -> str:
         extras = [name for name in ("titles", "times") if getattr(self, name) is not None]
+        extras += [] if self.seen is None else [f"{self.seen.nnz:,} pairs seen beside them"]
         extras += [] if self.features is None else [f"{self.features.n_features:,} features"]
         together = " and ".join([", ".join(extras[:-1]), extras[-1]] if extras[1:] else extras)
         return (
@@ -342,9 +455,16 @@ class Interactions:
         """Return the raw ids of a user's items, in the order of the columns."""
         position = int(self.users.positions([user_id])[0])
         if position < 0:
-            raise DataError(f"there is no user {user_id!r} among the {self.n_users:,}")
+            raise DataError(self.unknown_user(user_id))
         row = slice(*self.matrix.indptr[position : position + 2])
         return list(self.items.take(self.matrix.indices[row]))
+
+    def unknown_user(self, user_id: Any) -> str:
+        """Say why a user is not there: dropped by a filter, or in no row of the source."""
+        reason = None if self.dropped is None else self.dropped.why(user_id)
+        if reason is None:
+            return f"there is no user {user_id!r} among the {self.n_users:,}"
+        return f"user {user_id!r} was dropped by {reason} and is not among the {self.n_users:,}: relax that filter"
 
     def title(self, item_id: Any) -> str | None:
         """Return the title of an item, None if it has none or is unknown."""
@@ -363,26 +483,49 @@ class Interactions:
             Row numbers, each at most once, in the order wanted; or one boolean per user.
         """
         rows = _row_numbers(positions, self.n_users)
-        chosen = Interactions(self.matrix[rows], Ids(self.users.values[rows]), self.items)
-        chosen.titles, chosen.features = self.titles, self.features
-        if self.times is not None:
-            chosen.times = self.times[_entries(self.matrix.indptr, rows)]
-        return chosen
+        times = None if self.times is None else self.times[entries_of_rows(self.matrix.indptr, rows)]
+        return self.with_matrix(self.matrix[rows], Ids(self.users.values[rows]), times=times, rows=rows)
+
+    def with_matrix(
+        self,
+        matrix: Any,
+        users: Ids | None = None,
+        *,
+        times: NDArray[np.int64] | None = None,
+        rows: NDArray[np.int64] | None = None,
+    ) -> Interactions:
+        """Return interactions with another matrix of the same items, and all else that is known of users and items.
+
+        Parameters
+        ----------
+        matrix, users, times
+            As of the class. Without `users` they are the same.
+        rows
+            The places of `users` among those of these interactions.
+        """
+        other = Interactions(matrix, self.users if users is None else users, self.items)
+        other.titles, other.features, other.times = self.titles, self.features, times
+        other._seen, other.dropped, other.dropped_items = self._seen, self.dropped, self.dropped_items
+        other.weighting = self.weighting
+        if rows is not None and self._seen is not None:
+            other._seen = self._seen.of_users(rows)
+        return other
 
     def weighted(
         self, weighting: Weighting = "linear", *, half_life: float | None = None, fading: float | None = None
     ) -> Interactions:
         """Return the same interactions with other weights, in a fit as in the histories of `recommend`.
 
-        Without this every interaction counts 1, or with a `weight` column the sum of its amounts. From that sum a and
-        the last time t of a pair comes the weight f(a) · 0.5^((latest − t) / half_life) · r^−fading, where the item is
-        the r-th latest of its user. Age leaves at least 1e-6 of f(a): what a user has had stays seen, and where all of
-        it is that old the lists are those of the amounts alone.
+        From the amount a and the last time t of a pair comes the weight f(a) · 0.5^((latest − t) / half_life) ·
+        r^−fading, where the item is the r-th latest of its user. Without a `weight` column every amount is 1. Age
+        leaves at least 1e-6 of f(a): what a user has had stays seen, and where all of it is that old the lists are
+        those of the amounts alone.
 
         Parameters
         ----------
         weighting
-            f, which makes 1 of the amount 1: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1.
+            f, which makes 1 of the amount 1: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1. Of data that were
+            read with a weighting, only "linear", which leaves the weights as they are.
         half_life
             After how long an interaction counts half, in the unit of `times`: that of the column if it had whole
             numbers, such as seconds, and microseconds if it had dates. A single time with a fraction makes
@@ -396,15 +539,22 @@ class Interactions:
         Raises
         ------
         DataError
-            If a half-life is not positive or fading is below 0, or if there are no times for them.
+            If a half-life is not positive or fading is below 0, if there are no times for them, or if the values are no
+            amounts any more.
         """
+        if weighting != "linear" and self.weighting != "linear":
+            raise DataError(
+                f"these weights are those of weighting={self.weighting!r} already: read the data with "
+                f"weighting={weighting!r} instead"
+            )
         x = self.matrix
         age = recency(self.times, half_life) * faded(x, self.times, fading)
         weights = reweighted(x.data, weighting) * np.maximum(age, LEAST)
         values = np.maximum(weights, np.finfo(np.float32).tiny).astype(np.float32)
-        again = Interactions(sp.csr_array((values, x.indices, x.indptr), shape=x.shape), self.users, self.items)
-        again.titles, again.times, again.features = self.titles, self.times, self.features
-        return again
+        other = self.with_matrix(sp.csr_array((values, x.indices, x.indptr), shape=x.shape), times=self.times)
+        if weighting != "linear":
+            other.weighting = weighting
+        return other
 
     def with_features(
         self,
@@ -449,9 +599,9 @@ class Interactions:
             Leave out values of strings and lists that fewer items have. What one item has alone tells nothing about
             others.
         add_items
-            Append the items of the table that have no interactions yet, sorted by id, so that they can be recommended
-            by their features; also those that a filter has dropped. Where items have titles, theirs are those in the
-            column `title`. False: ignore them.
+            Append the items of the table that have had no interactions yet, sorted by id, so that they can be
+            recommended by their features. Items that a filter has dropped stay dropped (`dropped_items`). Where items
+            have titles, theirs are those in the column `title`. False: ignore them.
 
         Raises
         ------
@@ -464,11 +614,13 @@ class Interactions:
         if not isinstance(between, Mapping):
             raise DataError(f'separators are given by column, as in {{"genres": "|"}}, got {separators!r}')
         rules = FeatureRules(item, chosen, between, min_count, add_items)
-        found = read_features(open_table(table, "the table of features"), self.items, rules)
+        found = read_features(open_table(table, "the table of features"), self.items, rules, self.dropped_items)
         x, added = self.matrix, len(found.items) - self.n_items
         matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(found.items)))
         wider = Interactions(matrix, self.users, found.items)
         wider.times, wider.features = self.times, found.features
+        wider._seen, wider.dropped, wider.dropped_items = self._seen, self.dropped, self.dropped_items
+        wider.weighting = self.weighting
         if self.features is not None:
             own = self.features.take(np.append(np.arange(self.n_items), np.full(added, -1)))
             wider.features = own.beside(found.features)
@@ -494,28 +646,40 @@ def _titles(titles: Any, items: Ids) -> NDArray[np.object_] | None:
     return find_titles(titles, items)
 
 
-def _times(times: ArrayLike, given: Any, matrix: sp.csr_array) -> NDArray[np.int64]:
-    """Return times that are in the order of the entries, after a check that they can be."""
+def _seen(seen: Any, times: ArrayLike | None, matrix: sp.csr_array, items: Ids) -> Seen | None:
+    """Return pairs that are no part of the history, with their times."""
+    if seen is None:
+        if times is not None:
+            raise DataError("seen_times are the times of seen, which is not given: give both")
+        return None
+    pairs = pattern_of(seen)
+    if pairs.shape != matrix.shape:
+        raise DataError(f"seen is {_by(pairs.shape)} and the matrix {_by(matrix.shape)}: give one cell for each of its")
+    first = None if times is None else _times(times, seen, pairs, "seen_times", "pairs in seen")
+    return Seen(pairs, items, first).without(matrix)
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]:,} × {shape[1]:,}"
+
+
+def _times(times: ArrayLike, given: Any, matrix: sp.csr_array, name: str, cells: str) -> NDArray[np.int64]:
+    """Return times that are in the order of the entries, after a check that they can be.
+
+    `name` is the argument, and `cells` what it has the times of.
+    """
     found = np.asarray(times)
     if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size > 0):
-        raise DataError(f"times are one integer per interaction, got {found.dtype} of shape {found.shape}")
+        raise DataError(f"{name} are one integer for each of the {cells}, got {found.dtype} of shape {found.shape}")
     is_dense = isinstance(given, np.ndarray)
     if not is_dense and not (given.format == "csr" and given.has_canonical_format and given.nnz == matrix.nnz):
         raise DataError(
-            "times need a matrix whose entries have one order: make it a CSR, then call its sum_duplicates() and "
+            f"{name} need a matrix whose entries have one order: make it a CSR, then call its sum_duplicates() and "
             "eliminate_zeros(), and give one time per entry of its data"
         )
     if len(found) != matrix.nnz:
-        raise DataError(f"{len(found):,} times for {matrix.nnz:,} interactions: give one per cell that is not zero")
+        raise DataError(f"{len(found):,} {name} for {matrix.nnz:,} {cells}: give one per cell that is not zero")
     return found.astype(np.int64, copy=False)
-
-
-def _entries(indptr: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of the entries of some rows, row after row."""
-    starts, counts = indptr[rows].astype(np.int64), np.diff(indptr)[rows]
-    offsets = np.cumsum(counts) - counts  # where a row begins among the chosen entries
-    entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(starts - offsets, counts)
-    return entries
 
 
 def _extent(path: FilePath, lists: Lists, name: str, wanted: int | None) -> int:

@@ -1,7 +1,8 @@
 """Users × items in files, each with all that its users have."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data import Ids, Interactions
+from relae._common.files import atomic_file, is_temporary, lock_folder
+from relae.data import Ids, Interactions, Weighting
 from relae.distributed._cluster import Job, one_core
 from relae.errors import DataError
 from relae.linalg import Csr, as_csr
@@ -64,6 +66,7 @@ class Partitions:
         user: str = "user",
         item: str = "item",
         weight: str | None = None,
+        weighting: Weighting | None = None,
         rating: str | None = None,
         min_rating: float | None = None,
     ) -> Self:
@@ -75,16 +78,22 @@ class Partitions:
             A glob pattern or the paths; the workers read them under the same names.
         client
             A Dask client.
-        user, item, weight, rating, min_rating
-            As of `Interactions.read`.
+        user, item, weight, weighting, rating, min_rating
+            As of `Interactions.read`, but that a weight needs a weighting: no file alone tells which suits all.
 
         Raises
         ------
         DataError
             If there are no files, one cannot be used, or a user occurs in two of them.
         """
+        if weight is not None and weighting is None:
+            raise DataError(
+                f"weight={weight!r} of files that a cluster reads needs a weighting: set weighting=…, such as 'log' "
+                "for counts, or read some of the files here to have one chosen"
+            )
         found = _expand(files)
-        how = {"user": user, "item": item, "weight": weight, "rating": rating, "min_rating": min_rating}
+        columns = {"user": user, "item": item, "weight": weight, "weighting": weighting, "rating": rating}
+        how: dict[str, Any] = columns | {"min_rating": min_rating}
         how = {name: value for name, value in how.items() if value is not None}
         job = Job(client)
         opened = [job.submit("open", (at,), _open, path, how) for at, path in enumerate(found)]
@@ -272,17 +281,27 @@ def split_by_user(
 
     The folder has to be one that all workers see; returns the paths of the new files.
     """
-    found, place = _expand(files), Path(folder).absolute()
-    place.mkdir(parents=True, exist_ok=True)
-    if any(place.iterdir()):
-        raise DataError(f"{place} is not empty: name a new folder")
-    job = Job(client)
-    pieces = [job.submit("split", (at,), _split, path, str(place), at, user, parts) for at, path in enumerate(found)]
-    joined = [job.submit("join", (part,), _join, pieces, str(place), part) for part in range(parts)]
-    written = client.gather(joined)
-    for piece in place.glob("piece-*"):
-        piece.unlink()
+    found = _expand(files)
+    with new_folder(folder) as place:
+        job = Job(client)
+        pieces = [
+            job.submit("split", (at,), _split, path, str(place), at, user, parts) for at, path in enumerate(found)
+        ]
+        joined = [job.submit("join", (part,), _join, pieces, str(place), part) for part in range(parts)]
+        written = client.gather(joined)
+        for piece in place.glob("piece-*"):
+            piece.unlink()
     return [path for path in written if path is not None]
+
+
+@contextmanager
+def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Hold a new or empty folder, which only this process and its workers fill."""
+    place = Path(folder).absolute()
+    with lock_folder(place):
+        if not all(map(is_temporary, place.iterdir())):
+            raise DataError(f"{place} is not empty: name a new folder")
+        yield place
 
 
 def _split(path: str, folder: str, at: int, user: str, parts: int) -> list[str | None]:
@@ -315,6 +334,5 @@ def _join(pieces: list[list[str | None]], folder: str, part: int) -> str | None:
 
 def write_atomically(table: Any, path: str) -> None:
     """Write a Parquet file that is there as a whole or not at all."""
-    temporary = f"{path}.{os.getpid()}.part"
-    table.write_parquet(temporary)
-    os.replace(temporary, path)
+    with atomic_file(path) as part:
+        table.write_parquet(part)

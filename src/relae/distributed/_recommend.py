@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data import Interactions
+from relae.data import Interactions, Seen
 from relae.distributed._blocks import row_ranges
 from relae.distributed._cluster import Job, one_core
-from relae.distributed._partitions import Fingerprint, Partitions, on_columns, read_file, write_atomically
-from relae.errors import DataError
+from relae.distributed._partitions import Fingerprint, Partitions, new_folder, on_columns, read_file, write_atomically
 from relae.linalg import Csr, as_csr
 
 _SENT_BYTES = 2e6  # of histories: a task of seconds
@@ -38,7 +37,7 @@ def recommend_to_parquet(
         A saved model's folder, which every worker can open; it is mapped, not read.
     histories
         Partitions, one task per file; Interactions; or a sparse matrix (users × items), whose users are row numbers
-        and whose items are the model's columns.
+        and whose items are the model's columns. What users have seen beside their histories is left out.
     folder
         A new or empty folder that every worker sees. Each file in it is whole.
     xi
@@ -50,11 +49,12 @@ def recommend_to_parquet(
     -------
     The paths of the files, in the order of the users.
     """
-    place, source = Path(folder).absolute(), str(Path(model).absolute())
-    place.mkdir(parents=True, exist_ok=True)
-    if any(place.iterdir()):
-        raise DataError(f"{place} is not empty: name a new folder")
-    job, how = Job(client), (source, open_model, k, xi)
+    job, how = Job(client), (str(Path(model).absolute()), open_model, k, xi)
+    with new_folder(folder) as place:
+        return _recommend(job, client, how, histories, place)
+
+
+def _recommend(job: Job, client: Any, how: Any, histories: Any, place: Path) -> list[str]:
     if isinstance(histories, Partitions):
         tasks = [
             job.submit("recommend", (at,), _of_file, how, path, fingerprint, histories.how, _name(place, at))
@@ -64,10 +64,18 @@ def recommend_to_parquet(
         given = histories if isinstance(histories, Interactions) else None
         matrix = as_csr(histories, np.float32) if given is None else given.matrix
         items = None if given is None else job.submit("items", (), _same, given.items)
+        seen = None if given is None else given.seen_on(given.seen_items)
+        seen_items = None if seen is None or given is None else job.submit("seen-items", (), _same, given.seen_items)
         tasks = [
-            job.submit("recommend", (at,), _of_rows, how, matrix[low:high], users, items, _name(place, at))
+            job.submit("recommend", (at,), _of_rows, how, *parts, items, seen_items, _name(place, at))
             for at, (low, high) in enumerate(row_ranges(matrix, _SENT_BYTES))
-            for users in [np.arange(low, high) if given is None else given.users.values[low:high]]
+            for parts in [
+                (
+                    matrix[low:high],
+                    None if seen is None else seen[low:high],
+                    np.arange(low, high) if given is None else given.users.values[low:high],
+                )
+            ]
         ]
     return list(client.gather(tasks))
 
@@ -96,21 +104,25 @@ def _of_file(how: Any, path: str, expected: Fingerprint, columns: dict[str, Any]
     with one_core(kernels=True):
         model = _model(*how)
         data = read_file(path, expected, columns)
-        return _write(model, on_columns(data, model.items_, "float32"), data.users.values, how[2], target)
+        matrix, seen = on_columns(data, model.items_, "float32"), data.seen_on(model.items_)
+        return _write(model, matrix, seen, data.users.values, how[2], target)
 
 
-def _of_rows(how: Any, matrix: Csr, users: NDArray[Any], items: Any, target: str) -> str:
+def _of_rows(
+    how: Any, matrix: Csr, seen: Csr | None, users: NDArray[Any], items: Any, seen_items: Any, target: str
+) -> str:
     with one_core(kernels=True):
         model = _model(*how)
         if items is not None:
             matrix = on_columns(Interactions(matrix, items=items), model.items_, "float32")
-        return _write(model, matrix, users, how[2], target)
+        known = None if seen is None else Seen(seen, seen_items).on(model.items_)
+        return _write(model, matrix, None if known is None else known.pairs, users, how[2], target)
 
 
-def _write(model: Any, histories: Csr, users: NDArray[Any], k: int, target: str) -> str:
+def _write(model: Any, histories: Csr, seen: Csr | None, users: NDArray[Any], k: int, target: str) -> str:
     import polars as pl
 
-    columns, scores = model.recommend(histories, k)
+    columns, scores = model.recommend(histories, k, **({} if seen is None else {"seen": seen}))
     kept = columns >= 0
     ranks = np.broadcast_to(np.arange(1, k + 1, dtype=np.int32), columns.shape)
     table = pl.DataFrame(

@@ -3,6 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast, overload
 
 import numpy as np
@@ -77,6 +78,8 @@ def evaluate(
     recommender
         Anything with `recommend(histories, k)`. Histories go in as a sparse matrix and columns come out; if it has
         `items_`, columns are matched with the split's by raw id. A split with candidates needs a `HistoryRecommender`.
+        What users have seen beside history and truth is left out of the lists; any other recommender is asked for so
+        many items more.
     split
         See `hold_out_users`, `hold_out_items`, `hold_out_new_items`, `leave_last_out`, `split_by_time`, `given_split`.
     metrics
@@ -97,7 +100,8 @@ def evaluate(
     -------
     An Evaluation; with `xis` the Evaluations of all of them.
 
-    Users without truth do not count, and are counted; in the mode "paper" they count as 0.
+    Users without truth do not count, and are counted; in the mode "paper" they count as 0. That mode knows nothing of
+    what is seen beside history and truth: it is a candidate.
     """
     scorer = Scorer(
         split.truth,
@@ -118,6 +122,8 @@ def evaluate(
     paths: list[float | Dial | None] = [None] if xis is None else list(xis)
     if not paths:
         raise ValueError("xis is empty: give at least one value, or leave it out")
+    if mode == "paper" and split.seen is not None:
+        split = replace(split, seen=None)
     lists = _Lists(recommender, split, xis)
     users, k = len(split.users), scorer.ks[-1]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{} for _ in paths]
@@ -126,7 +132,7 @@ def evaluate(
     for start in range(0, users, step):
         stop = min(start + step, users)
         report = _part_of(progress, start / users, stop / users)
-        for at, ranked in enumerate(lists.ranked(lists.histories[start:stop], k, xis, report)):
+        for at, ranked in enumerate(lists.ranked(start, stop, k, xis, report)):
             for key, found in scorer.values(ranked, slice(start, stop)).items():
                 values[at].setdefault(key, []).append(found)
             shown[at] += scorer.exposure(ranked)
@@ -158,6 +164,7 @@ class _Lists:
         many = isinstance(recommender, HistoryRecommender)
         self.recommender: Any = cast(Any, recommender).for_many(len(split.users), xis) if many else recommender
         self.histories: Csr = split.histories
+        self.seen: Csr | None = split.seen
         self.columns: NDArray[np.int64] | None = None  # of the split, for each of the model's
         self.allow = split.candidates  # columns of the model
         self.unknown_truth = 0
@@ -171,8 +178,8 @@ class _Lists:
         ours = split.train.items
         items = given_items if given_items is None or isinstance(given_items, Ids) else Ids(given_items)
         if items is not None and items is not ours and items != ours:
-            given = encode(Interactions(split.histories, items=ours), items)
-            self.histories, self.columns = given.matrix, ours.positions(items.values)
+            given = encode(Interactions(split.histories, items=ours, seen=split.seen), items)
+            self.histories, self.seen, self.columns = given.matrix, given.seen, ours.positions(items.values)
             if self.allow is not None:
                 known = items.positions(ours.values[self.allow])
                 self.allow = known[known >= 0]
@@ -186,18 +193,39 @@ class _Lists:
                 )
 
     def ranked(
-        self, histories: Csr, k: int, xis: Sequence[float | Dial] | None, progress: Progress | None
+        self, start: int, stop: int, k: int, xis: Sequence[float | Dial] | None, progress: Progress | None
     ) -> Iterator[NDArray[np.int64]]:
-        options: dict[str, Any] = {}
+        """Yield the lists of some users, for each of `xis`."""
+        histories, seen = self.histories[start:stop], None if self.seen is None else self.seen[start:stop]
         if isinstance(self.recommender, HistoryRecommender):
-            options = {"progress": progress, "allow": self.allow}
+            options = {"progress": progress, "allow": self.allow, "seen": seen}
+            lists = self._asked(histories, k, xis, options)
+        else:
+            more = 0 if seen is None else int(np.diff(seen.indptr).max(initial=0))
+            lists = self._asked(histories, min(k + more, histories.shape[1]), xis, {})
+            lists = lists if seen is None else (_unseen(ids, seen, k) for ids in lists)
+        for ids in lists:
+            yield ids if self.columns is None else np.append(self.columns, -1)[ids]
+
+    def _asked(
+        self, histories: Csr, k: int, xis: Sequence[float | Dial] | None, options: dict[str, Any]
+    ) -> Iterator[NDArray[np.int64]]:
         results = (
             [self.recommender.recommend(histories, k, **options)]
             if xis is None
             else self.recommender.recommend_path(histories, xis, k, **options)
         )
-        for ids, _ in results:
-            yield ids if self.columns is None else np.append(self.columns, -1)[ids]
+        return (ids for ids, _ in results)
+
+
+def _unseen(lists: NDArray[np.int64], seen: Csr, k: int) -> NDArray[np.int64]:
+    """Return the first k of each list that are not seen, −1 where there are fewer : (users, k)."""
+    left = np.full((len(lists), k), -1, np.int64)
+    for row, listed in enumerate(lists):
+        own = seen.indices[seen.indptr[row] : seen.indptr[row + 1]]
+        kept = listed[(listed >= 0) & ~np.isin(listed, own)][:k]
+        left[row, : len(kept)] = kept
+    return left
 
 
 def _fingerprint(split: Split) -> str:
@@ -206,6 +234,9 @@ def _fingerprint(split: Split) -> str:
     digest.update(split.truth.indices.astype(np.int64).tobytes())
     if split.candidates is not None:
         digest.update(split.candidates.tobytes())
+    if split.seen is not None:
+        digest.update(split.seen.indptr.astype(np.int64).tobytes())
+        digest.update(split.seen.indices.astype(np.int64).tobytes())
     return digest.hexdigest()
 
 
@@ -223,6 +254,9 @@ def _worth_counting(scorer: Scorer, split: Split, lists: _Lists) -> dict[str, in
         "of them without truth": without["all"],
         **{f"without {group} truth": without[group] for group in ("head", "tail") if group in without},
         **({} if split.candidates is None else {"items to choose from": len(split.candidates)}),
+        **(
+            {} if split.seen is None else {"pairs seen beside them, neither to be found nor candidates": split.seen.nnz}
+        ),
         "without a history": int(np.count_nonzero(np.diff(split.histories.indptr) == 0)),
         **{f"others left out ({reason})": count for reason, count in split.left_out.items()},
         f"of {split.truth.nnz:,} interactions to find are with items that train does not have": unseen,

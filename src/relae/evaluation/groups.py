@@ -11,7 +11,9 @@ Counts = NDArray[np.int64]
 
 
 def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Tell which items are the head : (items,): the ceil(share · items) with the most users, and none that nobody has.
+    """Tell which items are the head : (items,): the ceil(share · n) with the most users, of the n that have users.
+
+    Items that nobody has, which a model can only know by their features, do not make the head larger.
 
     Parameters
     ----------
@@ -28,5 +30,5 @@ def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64]
         order = np.lexsort((np.arange(len(item_counts)), -item_counts))
     head = np.zeros(len(item_counts), bool)
     # rounded first: 0.07 · 100 is a little more than 7
-    head[order[: int(np.ceil(round(share * len(item_counts), 9)))]] = True
-    return head & (item_counts > 0)
+    head[order[: int(np.ceil(round(share * np.count_nonzero(item_counts), 9)))]] = True
+    return head

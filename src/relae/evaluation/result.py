@@ -1,7 +1,7 @@
 """What an evaluation found: a value per user, and everything that is read from them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -53,9 +53,9 @@ class _Shown(Tabular):
         return pd.DataFrame(self.records())
 
     def to_json(self) -> str:
-        """Return the figures as JSON, with null for what is not a number."""
+        """Return the figures as JSON in ASCII, with null for what is not a number."""
         rows = [{name: _jsonable(value) for name, value in row.items()} for row in self.records()]
-        return json.dumps(rows, indent=1, ensure_ascii=False)
+        return json.dumps(rows, indent=1)
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -111,6 +111,11 @@ class Evaluation(_Shown):
         """All means by name."""
         found = statistics.means(self._table) if self.values else np.empty(0)
         return dict(zip(self.values, found.tolist(), strict=True)) | dict(self.overall)
+
+    @property
+    def undefined(self) -> dict[str, str]:
+        """Why a figure has no value, by name; empty if all have one."""
+        return {name: _why_undefined(name) for name, mean in self.means.items() if np.isnan(mean)}
 
     @cached_property
     def _table(self) -> NDArray[np.float64]:
@@ -206,11 +211,12 @@ class Evaluation(_Shown):
         cells = {(row.metric, row.k): _with_interval(row) for row in rows}
         metrics = list(dict.fromkeys(row.metric for row in rows))
         notes = [_notes(len(self.users), self.notes), "95% bootstrap intervals over users in brackets"]
+        notes += _explain_undefined([self], self.means)
         return Grid(
             f"{self.label}: {self.protocol}" + (", as the paper computes it" if self.mode == "paper" else ""),
             ["metric", *(f"@{k}" for k in ks)],
             [[metric, *(cells.get((metric, k), "") for k in ks)] for metric in metrics],
-            notes if self.values else notes[:1],
+            notes if self.values else notes[:1] + notes[2:],
         )
 
     def __repr__(self) -> str:
@@ -268,7 +274,7 @@ class Evaluations(_Shown, Sequence[Evaluation]):
                 [evaluation.label, *(_figure(value) for value in row)]
                 for evaluation, row in zip(self._all, table, strict=True)
             ],
-            [_notes(len(first.users), first.notes)] if first else [],
+            [_notes(len(first.users), first.notes), *_explain_undefined(self._all, names)] if first else [],
             frozenset(strong),
         )
 
@@ -326,6 +332,28 @@ class Comparison(_Shown):
         return Grid(
             "", header, rows, [f"paired over users; p-values: {self.test} test, not corrected for their number"]
         )
+
+
+def _explain_undefined(evaluations: Sequence[Evaluation], names: Collection[str]) -> list[str]:
+    """Return a line per reason why some figures of a table are a dash: "– of tail_ndcg@20: no user has …"."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for evaluation in evaluations:
+        undefined = evaluation.undefined
+        for name in names:
+            missing = name not in evaluation.values and name not in evaluation.overall
+            reason = "not evaluated for every model" if missing else undefined.get(name)
+            if reason is not None:
+                by_reason.setdefault(reason, {})[name] = None
+    return [f"– of {', '.join(listed)}: {reason}" for reason, listed in by_reason.items()]
+
+
+def _why_undefined(name: str) -> str:
+    metric, _ = _split(name)
+    if metric not in PER_USER:
+        return "no list has any item"
+    group = metric.partition("_")[0]
+    items = {"head": " among the popular items (the head)", "tail": " among the items outside the head (the tail)"}
+    return f"no user has anything to find{items.get(group, '')}"
 
 
 def _split(name: str) -> tuple[str, int]:

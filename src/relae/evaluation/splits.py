@@ -3,15 +3,16 @@
 Nothing leaks: a model is fitted to `train`, and item counts, groups and propensities come from `train` alone.
 """
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data import Ids, Interactions, Lists, canonical_matrix
+from relae.data import Ids, Interactions, Lists, canonical_matrix, pattern_of, without_cells
 from relae.errors import DataError
 from relae.evaluation.paper import StrongLists
 from relae.linalg import Csr, as_csr
@@ -39,6 +40,11 @@ class Split:
         Whether the users to judge by are others than those of train.
     candidates : (columns,), optional
         The only items that may be recommended, by column; all of the truth is among them. Without it, all may.
+    seen : (users, items) of bool, optional
+        What the users to judge by have had beside history and truth, such as what they rated low: it is neither to be
+        found nor a candidate. In a split by time only what they had seen by then.
+    seen_later : (users of train, items) of bool, optional
+        What the users of train see only after that: no candidate is left out for it, and only `everything` has it.
     """
 
     train: Interactions
@@ -50,13 +56,15 @@ class Split:
     truth_order: NDArray[np.integer] | None = None
     new_users: bool = False
     candidates: NDArray[np.int64] | None = None
+    seen: Csr | None = None
+    seen_later: Csr | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "histories", canonical_matrix(self.histories))
         object.__setattr__(self, "truth", canonical_matrix(self.truth))
         shape = (len(self.users), self.train.n_items)
-        for name, matrix in (("histories", self.histories), ("truth", self.truth)):
-            if matrix.shape != shape:
+        for name, matrix in (("histories", self.histories), ("truth", self.truth), ("seen", self.seen)):
+            if matrix is not None and matrix.shape != shape:
                 raise DataError(
                     f"{name} are {matrix.shape[0]:,} × {matrix.shape[1]:,}, and there are {shape[0]:,} users to judge "
                     f"by and {shape[1]:,} items in train"
@@ -67,8 +75,12 @@ class Split:
         if both.nnz:
             raise DataError(
                 f"{both.nnz:,} items are in the history and in the truth of the same user, such as "
-                f"{self._named(*(int(axis[0]) for axis in both.nonzero()))}: remove them from one of the two"
+                f"{self._named(*(int(axis[0]) for axis in both.nonzero()))}: remove them from one of the two, "
+                "or use given_split(…, overlap='drop')"
             )
+        if self.seen is not None:  # what is in the history or the truth is liked
+            seen = without_cells(without_cells(pattern_of(self.seen), self.histories), self.truth)
+            object.__setattr__(self, "seen", seen if seen.nnz else None)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _columns(self.candidates, shape[1]))
             outside = np.flatnonzero(~np.isin(self.truth.indices, self.candidates))
@@ -99,21 +111,25 @@ class Split:
             matrix = sp.vstack([self.train.matrix, self.histories + self.truth], format="csr")
             ids = [*self.train.users.values.tolist(), *self.users.values.tolist()]
             users = Ids(ids) if len(set(ids)) == len(ids) else None  # users by number are others in train and truth
+            seen = _stacked(self.train.seen, self.train.n_users, self.seen, *self.histories.shape)
         else:
             rows = self.train.users.positions(self.users.values)
             places = sp.csr_array(
                 (np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), shape=(self.train.n_users, len(rows))
             )
             matrix, users = self.train.matrix + places @ self.truth, self.train.users
-        whole = Interactions(matrix, users, self.train.items)
+            seen = _either(self.train.seen, self.seen_later)
+        whole = Interactions(matrix, users, self.train.items, seen=seen)
         whole.titles, whole.features = self.train.titles, self.train.features
+        whole.dropped, whole.dropped_items = self.train.dropped, self.train.dropped_items
         return whole
 
     def __repr__(self) -> str:
         among = "" if self.candidates is None else f"{self.n_candidates:,} of "
+        beside = "" if self.seen is None else f", without {self.seen.nnz:,} pairs seen beside them"
         return (
             f"Split({self.protocol}: {self.train.n_users:,} users to train on, {len(self.users):,} to judge by, "
-            f"{self.truth.nnz:,} interactions to find among {among}{self.train.n_items:,} items)"
+            f"{self.truth.nnz:,} interactions to find among {among}{self.train.n_items:,} items{beside})"
         )
 
 
@@ -140,7 +156,7 @@ def hold_out_users(
     kept[held] = False
     users = Ids(data.users.values[held])
     parts = _cells(rows, ~is_truth), _cells(rows, is_truth)
-    return Split(data.select_users(kept), users, *parts, "held-out users", new_users=True)
+    return Split(data.select_users(kept), users, *parts, "held-out users", new_users=True, seen=_taken(data.seen, held))
 
 
 def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.random.Generator) -> Split:
@@ -182,7 +198,8 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
     """Temporal: hide the n latest items of every user, and train on the earlier ones.
 
     Users with n items or fewer are trained on and not judged by. Of items with equal times, the one in the later
-    column is later.
+    column is later. Of what a judged user has seen beside the history, only that from before the first hidden item is
+    known (without `data.seen_times`: nothing, with a warning).
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a whole number of at least 1, got {n!r}")
@@ -190,14 +207,19 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
     newest_first = _places(x, times, descending=True)
     sizes = np.diff(x.indptr)
     is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
-    return _within_users(data, is_truth, f"last {n} of each user" if n > 1 else "last item of each user")
+    first_hidden = np.full(data.n_users, np.iinfo(np.int64).max)
+    np.minimum.at(first_hidden, _owners(x)[is_truth], times[is_truth])
+    known = data.with_seen_before(first_hidden)
+    protocol = f"last {n} of each user" if n > 1 else "last item of each user"
+    return _with_seen_later(_within_users(known, is_truth, protocol), data)
 
 
 def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> Split:
     """Temporal: train on what happened before one moment, and find what happened from then on.
 
     Users without anything before are not judged by; they are counted in `left_out`. Items that nobody had before stay
-    in the catalog: a model cannot find them, and that counts against it.
+    in the catalog: a model cannot find them, and that counts against it. Of what users have seen beside their
+    histories, only that from before the moment is known (without `data.seen_times`: nothing, with a warning).
 
     Parameters
     ----------
@@ -223,7 +245,8 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
         )
     reasons = "no history before", "nothing after"
     nobody = f"no user has interactions both before and from {at} on"
-    return _across(data, is_truth, f"from time {at} on", reasons, nobody)
+    known = data.with_seen_before(at)
+    return _with_seen_later(_across(known, is_truth, f"from time {at} on", reasons, nobody), data)
 
 
 def given_split(
@@ -232,8 +255,11 @@ def given_split(
     histories: Interactions | Lists | None = None,
     *,
     protocol: str | None = None,
+    overlap: Literal["refuse", "drop"] = "refuse",
 ) -> Split:
     """Return a division that exists already, as tables or as lists in the order of their files.
+
+    What a user has seen beside the interactions of any of the tables is neither to be found nor a candidate.
 
     Parameters
     ----------
@@ -243,10 +269,17 @@ def given_split(
         What to find, for some users. Items that are not in train stay in the catalog: no model can find them.
     histories
         What is given of the users in `truth` (strong generalization); without it, their rows of train (weak).
+    overlap
+        What becomes of interactions to find that are in the history of the same user: an error, or they are dropped
+        from the truth, with a warning that counts them.
     """
+    if overlap not in ("refuse", "drop"):
+        raise ValueError(f"overlap must be 'refuse' or 'drop', got {overlap!r}")
     if isinstance(train, Lists) or isinstance(truth, Lists) or isinstance(histories, Lists):
         if not (isinstance(train, Lists) and isinstance(truth, Lists) and isinstance(histories, (Lists, type(None)))):
             raise DataError("train, truth and histories must all be lists, or all be interactions")
+        if overlap == "drop":
+            truth = _without_pairs(truth, train if histories is None else histories)
         return _of_lists(train, truth, histories, protocol)
     items, titles = train.items, train.titles
     for other in (truth, histories):
@@ -256,15 +289,21 @@ def given_split(
             if len(added):
                 titles = _joined(titles, len(items), other.titles, added)
                 items = Ids([*items.values.tolist(), *other.items.values[added].tolist()])
-    whole = Interactions(_on_columns(train, items), train.users, items)
-    whole.titles = titles
+    whole = Interactions(_on_columns(train, items), train.users, items, seen=train.seen_on(items))
+    whole.titles, whole.dropped, whole.dropped_items = titles, train.dropped, train.dropped_items
     if train.features is not None:
         whole.features = train.features.take(train.items.positions(items.values))
-    source = whole if histories is None else Interactions(_on_columns(histories, items), histories.users, items)
+    source = whole
+    if histories is not None:
+        seen_there = histories.seen_on(items)
+        source = Interactions(_on_columns(histories, items), histories.users, items, seen=seen_there)
     row = source.users.positions(truth.users.values)
     have = row >= 0
     left_out = {"no history": int(np.count_nonzero(~have))}
+    seen = _either(_taken(truth.seen_on(items), np.flatnonzero(have)), _taken(source.seen, row[have]))
     hidden = _on_columns(truth, items)[have]
+    if overlap == "drop":
+        hidden = _without_cells(hidden, source.matrix[row[have]])
     if histories is not None and not np.array_equal(train.users.values, np.arange(train.n_users)):
         _check_unknown(whole, truth.users.values[have], hidden)  # users by number are others in train and truth
     return Split(
@@ -275,7 +314,32 @@ def given_split(
         protocol or ("given files, users of train" if histories is None else "given files, other users"),
         _counted(left_out),
         new_users=histories is not None,
+        seen=seen,
     )
+
+
+def _without_cells(truth: Csr, histories: Csr) -> Csr:
+    """Return the truth without what is in the histories."""
+    kept = as_csr(truth - truth.multiply(histories.astype(bool)), truth.dtype)
+    kept.eliminate_zeros()
+    _warn_of_overlap(truth.nnz - kept.nnz, truth.nnz)
+    return kept
+
+
+def _without_pairs(truth: Lists, histories: Lists) -> Lists:
+    """Return the truth without what is in the histories, in its order."""
+    width = 1 + max(int(part.items.max(initial=-1)) for part in (truth, histories))
+    known = np.isin(truth.users * width + truth.items, histories.users * width + histories.items)
+    _warn_of_overlap(int(np.count_nonzero(known)), len(known))
+    return Lists(truth.users[~known], truth.items[~known], truth.owners)
+
+
+def _warn_of_overlap(dropped: int, total: int) -> None:
+    if dropped:
+        warnings.warn(
+            f"{dropped:,} of {total:,} interactions to find are in the history of the same user and were dropped",
+            stacklevel=4,
+        )
 
 
 def paper_splits(lists: StrongLists) -> tuple[Split, Split]:
@@ -293,7 +357,7 @@ def _check_unknown(train: Interactions, users: NDArray[Any], truth: Csr) -> None
     if both.nnz:
         raise DataError(
             f"{both.nnz:,} interactions to find are in train too, such as one of user "
-            f"{users[known[both.nonzero()[0][0]]]!r}: leave the users to judge by out of train"
+            f"{users[known].tolist()[both.nonzero()[0][0]]!r}: leave the users to judge by out of train"
         )
 
 
@@ -361,10 +425,7 @@ def _cells(x: Csr, chosen: NDArray[np.bool_]) -> Csr:
 
 def _kept(data: Interactions, chosen: NDArray[np.bool_]) -> Interactions:
     """Return interactions with only the chosen stored entries, and their times."""
-    times = None if data.times is None else data.times[chosen]
-    kept = Interactions(_cells(data.matrix, chosen), data.users, data.items, times=times)
-    kept.titles, kept.features = data.titles, data.features
-    return kept
+    return data.with_matrix(_cells(data.matrix, chosen), times=None if data.times is None else data.times[chosen])
 
 
 def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str) -> Split:
@@ -377,7 +438,9 @@ def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str
     users = data.users if judged.all() else Ids(data.users.values[judged])
     histories = train.matrix if judged.all() else train.matrix[judged]
     left_out = _counted({"too few items": int(np.count_nonzero(~judged))})
-    return Split(train, users, histories, truth[judged], protocol, left_out)
+    return Split(
+        train, users, histories, truth[judged], protocol, left_out, seen=_taken(data.seen, np.flatnonzero(judged))
+    )
 
 
 def _across(
@@ -406,7 +469,35 @@ def _across(
         protocol,
         _counted(dict(zip(reasons, map(int, counts), strict=True))),
         candidates=candidates,
+        seen=_taken(data.seen, np.flatnonzero(judged)),
     )
+
+
+def _with_seen_later(split: Split, data: Interactions) -> Split:
+    """Return a split of data with what the users of train have seen there, but not yet in train."""
+    seen = _taken(data.seen, data.users.positions(split.train.users.values))
+    if seen is None or split.train.seen is None:
+        return replace(split, seen_later=seen)
+    return replace(split, seen_later=without_cells(seen, split.train.seen))
+
+
+def _taken(seen: Csr | None, rows: NDArray[np.int64]) -> Csr | None:
+    """Return some rows of what is seen."""
+    return None if seen is None else seen[rows]
+
+
+def _either(one: Csr | None, other: Csr | None) -> Csr | None:
+    """Return what is seen in one or the other of two matrices."""
+    return other if one is None else one if other is None else as_csr(one + other, bool)
+
+
+def _stacked(above: Csr | None, rows_above: int, below: Csr | None, rows_below: int, n_items: int) -> Csr | None:
+    """Return what is seen by some users, and below it what is seen by others."""
+    if above is None and below is None:
+        return None
+    nothing = [sp.csr_array((rows, n_items), dtype=bool) for rows in (rows_above, rows_below)]
+    parts = [empty if part is None else part for part, empty in zip((above, below), nothing, strict=True)]
+    return as_csr(sp.vstack(parts, format="csr"), bool)
 
 
 def _on_columns(data: Interactions, items: Ids) -> Csr:

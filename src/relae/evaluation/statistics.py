@@ -8,16 +8,42 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]  # (users, metrics)
 _CHUNK = 2**24  # cells of weights at a time
+_MOST_PARTS, _LEAST_USERS = 20, 25  # of lengths, and of users in each part
 
 
-def means(values: Values) -> NDArray[np.float64]:
-    """The mean of what is not NaN in each column : (metrics,); NaN where nothing is."""
-    counted = ~np.isnan(values)
+def means(values: Values, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """The mean of what is not NaN in each column : (metrics,); NaN where nothing is. `weights` : (users,)."""
+    counted = ~np.isnan(values) * (1.0 if weights is None else weights[:, None])
     users = counted.sum(axis=0)
-    sums = np.where(counted, values, 0.0).sum(axis=0)
+    sums = (counted * np.nan_to_num(values)).sum(axis=0)
     found = np.full(values.shape[1], np.nan)
     np.divide(sums, users, out=found, where=users > 0)
     return found
+
+
+def length_weights(lengths: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Weights of users under which their history lengths are distributed as other lengths are : (users,), mean 1.
+
+    The lengths are divided at quantiles into at most 20 parts, of at least 25 users or so each. The weight of a user
+    is the share of the wanted lengths in the user's part, divided by the share of users in it.
+
+    Parameters
+    ----------
+    lengths : (users,)
+        Items in the history of each user.
+    wanted : (any,)
+        The lengths to imitate, in any order; without any, all weights are 1.
+    """
+    parts = min(_MOST_PARTS, len(lengths) // _LEAST_USERS)
+    if parts < 2 or len(wanted) == 0:
+        return np.ones(len(lengths))
+    edges = np.unique(np.quantile(lengths, np.linspace(0, 1, parts + 1)[1:-1], method="higher"))
+    part = np.searchsorted(edges, lengths, side="right")
+    users = np.bincount(part, minlength=len(edges) + 1) / len(lengths)
+    target = np.bincount(np.searchsorted(edges, wanted, side="right"), minlength=len(edges) + 1) / len(wanted)
+    weights = np.divide(target, users, out=np.zeros_like(target), where=users > 0)[part]
+    total = float(weights.sum())
+    return np.asarray(weights * (len(weights) / total)) if total > 0 else np.ones(len(lengths))
 
 
 def bootstrap(

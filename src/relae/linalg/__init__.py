@@ -1,6 +1,18 @@
 """Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
 from relae.linalg.als import aligned, als_rows
+from relae.linalg.layout import (
+    BYTES,
+    FLOAT32,
+    FLOAT64,
+    FLOATS,
+    INT64,
+    Expected,
+    Layout,
+    check_layout,
+    csr_layout,
+    prefixed,
+)
 from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, fingerprint
@@ -28,20 +40,29 @@ from relae.linalg.topk import load_kernels, top_k
 
 __all__ = [
     "BLOCK",
+    "BYTES",
+    "FLOAT32",
+    "FLOAT64",
+    "FLOATS",
+    "INT64",
     "SQUARE_BYTES",
     "Arrays",
     "Blocks",
     "Csr",
     "Dense",
+    "Expected",
     "Labelled",
+    "Layout",
     "RowIndex",
     "Vector",
     "aligned",
     "als_rows",
     "as_csr",
     "best_sums",
+    "check_layout",
     "csr_block",
     "csr_from_parts",
+    "csr_layout",
     "csr_parts",
     "dense_sparse",
     "fingerprint",
@@ -57,6 +78,7 @@ __all__ = [
     "most_similar",
     "nearest",
     "one_blas_thread",
+    "prefixed",
     "quadratic_forms",
     "ranked_sums",
     "scaled_columns",

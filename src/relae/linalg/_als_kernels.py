@@ -4,14 +4,15 @@ Each row is solved by one thread in a fixed order, so results depend neither on 
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from relae.linalg._compile import compiled
 from relae.linalg._local_kernels import _cholesky
 
 _PANEL = 240  # columns gathered at a time; a power of two would send a column of the panel to a few cache lines only
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _add_gram(rows, width, out):
     """Add the products of the rows, over their first `width` entries, to the lower triangle of `out`.
 
@@ -43,7 +44,7 @@ def _add_gram(rows, width, out):
             out[i0 + 3, j0 + 1] += s31
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _solve(a, b):
     """Turn b into A⁻¹ b, with A given by its lower triangle, which is overwritten; NaN if A is not definite."""
     if not _cholesky(a):
@@ -62,7 +63,7 @@ def _solve(a, b):
             b[t] -= row[t] * value
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _entries(indices, roots, factors, scale, out, right):
     """W : (entries, dim) into the first rows of `out`, and √x into `right`."""
     for p in range(len(indices)):
@@ -72,7 +73,7 @@ def _entries(indices, roots, factors, scale, out, right):
             target[t] = root * source[t] * scale[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _entries_across(indices, roots, factors, scale, out, right):
     """Wᵀ : (dim, entries) into the first columns of `out`, and Wᵀ√x added to `right`."""
     for p in range(len(indices)):
@@ -83,7 +84,7 @@ def _entries_across(indices, roots, factors, scale, out, right):
             right[t] += root * value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _row(indices, roots, factors, spectrum, penalty, out):
     """D^−½ (I + WᵀW)⁻¹ Wᵀ√x = D^−½ Wᵀ (I + W Wᵀ)⁻¹ √x into `out`, by the smaller of the two systems."""
     dim, entries = len(out), len(indices)
@@ -114,7 +115,7 @@ def _row(indices, roots, factors, spectrum, penalty, out):
                 out[t] += weight * source[t] * scale[t]
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def als_rows(order, indptr, indices, roots, factors, spectrum, penalty, threads, out):
     """Least squares for each row, with D = spectrum + its penalty and W = √x · factors · D^−½ on its entries.
 

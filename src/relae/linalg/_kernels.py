@@ -5,10 +5,12 @@ thread in a fixed order, so results do not depend on timing.
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from relae.linalg._compile import compiled
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def gram_lower(indptr, indices, values, t_indptr, t_indices, t_values, out, threads):
     """Lower triangle of A @ B with A (n, inner) as CSR rows and B (inner, n) as CSR rows; each row by one thread."""
     n = out.shape[0]
@@ -25,7 +27,7 @@ def gram_lower(indptr, indices, values, t_indptr, t_indices, t_values, out, thre
                     row[j] += value * t_values[q]
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def csr_dense(indptr, indices, values, dense, out, bounds, width):
     """out (rows, n) = A @ dense; a task is the rows from one of `bounds` to the next, and `width` columns.
 
@@ -53,7 +55,7 @@ def csr_dense(indptr, indices, values, dense, out, bounds, width):
                     target[j] += value * source[j]
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def csr_csr(indptr, indices, values, b_indptr, b_indices, b_values, out):
     """out (rows, n) = A @ B, both CSR, the result dense."""
     for r in prange(out.shape[0]):
@@ -62,12 +64,10 @@ def csr_csr(indptr, indices, values, b_indptr, b_indices, b_values, out):
         for p in range(indptr[r], indptr[r + 1]):
             inner, value = indices[p], values[p]
             for q in range(b_indptr[inner], b_indptr[inner + 1]):
-                column = b_indices[q]
-                if 0 <= column < out.shape[1]:  # B may be mapped from a file that was never read as a whole
-                    target[column] += value * b_values[q]
+                target[b_indices[q]] += value * b_values[q]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def csr_block(indptr, indices, values, rows, columns, out):
     """out (rows, columns) = A[rows][:, columns]."""
     for r in range(len(rows)):
@@ -81,7 +81,7 @@ _LANES = 32  # rows done together: 32 float32 are two cache lines, read once for
 _COLUMNS = 16
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def dense_csr(dense, t_indptr, t_indices, t_values, out):
     """out (rows, n) = dense (rows, m) @ B with Bᵀ (n, m) as CSR rows.
 
@@ -123,7 +123,7 @@ def dense_csr(dense, t_indptr, t_indices, t_values, out):
                     out[lo + lane, j0 + c] = tile[c, lane]
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def quadratic_forms(indptr, indices, values, square, out, threads):
     """out[r] = a_r square a_rᵀ for every row a_r of A, with a symmetric `square`, summed in float64."""
     rows = out.shape[0]
@@ -139,13 +139,13 @@ def quadratic_forms(indptr, indices, values, square, out, threads):
             out[r] = total
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def worse(score_a, id_a, score_b, id_b):
     """Whether an entry comes after another one: smaller, or equal with a larger index."""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def rise(scores, ids, size, score, index):
     """Put an entry at the end of a heap of `size` whose root is the worst, and let it rise."""
     at = size
@@ -158,7 +158,7 @@ def rise(scores, ids, size, score, index):
     scores[at], ids[at] = score, index
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def sink(scores, ids, size, score, index):
     """Put an entry in place of the root (the worst) of a heap of `size`, and let it sink."""
     at = 0
@@ -179,7 +179,7 @@ def sink(scores, ids, size, score, index):
 _BLOCK = 32  # columns that are compared with the bar at once
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _any_above(values, scale, bar):
     """Whether any of a block's values exceeds the bar; a loop of fixed length without branches becomes vector code."""
     above = np.int32(0)
@@ -188,7 +188,7 @@ def _any_above(values, scale, bar):
     return above > 0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _least(row, scale, hints, lowest):
     """A value that at least len(hints) columns exceed, all of them different: what is no more is not among the best.
 
@@ -205,7 +205,7 @@ def _least(row, scale, hints, lowest):
     return np.nextafter(least, lowest) if len(hints) else lowest
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
     """Best k of values[r] * scale for every row, without the skipped columns; −1 and −inf where there are fewer.
 
@@ -247,7 +247,7 @@ def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
             row_scores[at] = -np.inf
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def ranked_sums(ranked, indptr, indices, gains, discounts, cutoffs, out):
     """Sums over the entries of a ranked row that row r of a CSR matrix stores, up to each of the rising cut-offs.
 
@@ -287,7 +287,7 @@ def ranked_sums(ranked, indptr, indices, gains, discounts, cutoffs, out):
             out[r, :, c] = state
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def best_sums(indptr, indices, gains, discounts, cutoffs, by_gain, out, sizes):
     """Sums of gains, and of gains · discount, over the first entries of each CSR row up to each cut-off.
 

@@ -4,12 +4,13 @@ A is given by its columns: for item j, indptr/indices/values list its users; t_*
 """
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from relae.linalg._compile import compiled
 from relae.linalg._kernels import rise, sink, worse
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _keep(scores, ids, size, score, index):
     """Put a neighbour into a heap whose root is the furthest, if it is nearer than that; return the new size."""
     if size == len(ids):
@@ -20,7 +21,7 @@ def _keep(scores, ids, size, score, index):
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _nearest_of(
     item, indptr, indices, values, t_indptr, labels, t_values, weights, names, sums, touched, met, scores, ids
 ):
@@ -49,7 +50,7 @@ def _nearest_of(
     return size
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights, names, threads, out, sizes, close):
     """Neighbours of some items and how close they are : out, close (items, count), by rising column; sizes count.
 
@@ -85,7 +86,7 @@ def nearest(items, indptr, indices, values, t_indptr, labels, t_values, weights,
             sizes[row] = size
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gram_of_lists(members, indptr, indices, values, slots, out):
     """Lower triangle of the Gram of some items, from the users that each of them has.
 
@@ -125,7 +126,7 @@ def _gram_of_lists(members, indptr, indices, values, slots, out):
                 row[places[b]] += entry * entries[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _gram_of_square(members, square, out):
     """Lower triangle of the Gram of some items, from that of all."""
     for a in range(len(members)):
@@ -134,7 +135,7 @@ def _gram_of_square(members, square, out):
             row[b] = source[members[b]]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(fastmath={"reassoc", "contract"})
 def _cholesky(a):
     """Lower triangle of a small A into that of L, in place, with the diagonal as 1/L_ii; False if A is not definite.
 
@@ -186,7 +187,7 @@ def _cholesky(a):
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _inverse_column(a, place, out):
     """Column `place` of the inverse of a positive definite A, given by its lower triangle; NaN if A is not definite."""
     k = len(a)
@@ -208,7 +209,7 @@ def _inverse_column(a, place, out):
             out[t] -= row[t] * value
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@compiled(parallel=True)
 def local_columns(items, members, sizes, indptr, indices, values, n_users, square, penalty, threads, out):
     """Column j of (G_SS + Λ_S)⁻¹ on the support S of each of some items j : out (items, largest support).
 

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg.sparse import Csr, Dense, parts, run, threads
+from relae.linalg._run import run, threads
+from relae.linalg.sparse import Csr, Dense, parts
 
 
 def aligned(factors: Dense) -> tuple[Dense, NDArray[np.float64]]:

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg.sparse import Csr, run
+from relae.linalg._run import run
+from relae.linalg.sparse import Csr
 
 Floats = NDArray[np.float64]
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg.sparse import Csr, Dense, Vector, parts, run, threads
+from relae.linalg._run import run, threads
+from relae.linalg.sparse import Csr, Dense, Vector, parts
 
 
 class Labelled(NamedTuple):

@@ -43,20 +43,23 @@ def csr_parts(name: str, matrix: Csr) -> dict[str, NDArray[Any]]:
 def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int], *, copy: bool = True) -> Csr:
     """Return the matrix that `csr_parts` took apart; one which is none is a ValueError.
 
-    A copy is in memory, and checked whole. Without it only where rows start is checked, so that a large matrix can stay
-    on disk; it is then for kernels that check its columns themselves.
+    The arrays are as `csr_layout` expects them. Compiled code trusts what it is given, so that the positions are always
+    checked: no row and no column lies outside of the matrix. A copy is in memory, and its order and values are
+    checked too; without it values are not read, so that a large matrix can stay on disk.
     """
     values, columns, starts = (arrays[f"{name}_{part}"] for part in ("values", "columns", "starts"))
-    sound = values.shape == columns.shape and starts.shape == (shape[0] + 1,) and columns.dtype.kind == "i"
-    if not sound or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
-        raise ValueError(f"the matrix {name} is not of shape {shape}")
+    starts = np.array(starts)
+    # compared and not subtracted, because a difference can overflow
+    if starts[0] != 0 or starts[-1] != len(columns) or (starts[1:] < starts[:-1]).any():
+        raise ValueError(f"the rows of the matrix {name} do not follow each other from 0 to {len(columns):,}")
     if copy:
         values, columns = np.array(values), np.array(columns)
+    if len(columns) and not 0 <= columns.min() <= columns.max() < shape[1]:
+        raise ValueError(f"the matrix {name} has columns beyond its {shape[1]:,}")
     index = np.int32 if len(columns) < 2**31 else np.int64
     matrix = sp.csr_array((values, columns, starts.astype(index)), shape=shape)
     if not copy:
         return matrix
-    matrix.check_format(full_check=True)
     if not matrix.has_canonical_format or not np.isfinite(values).all():
         raise ValueError(f"the matrix {name} has columns out of order, or values that are not finite")
     return matrix

@@ -3,12 +3,13 @@
 SciPy's own product of a sparse and a dense matrix runs on one core and copies an operand that is not contiguous.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from relae.linalg._run import run, threads
 
 Csr = sp.csr_array[Any, Any]
 Dense = NDArray[np.floating]
@@ -16,26 +17,6 @@ Vector = NDArray[np.floating]
 
 _CROWDED = 0.9  # share of entries above which a column of a Gram matrix counts as dense, as those of embeddings are
 _STRIP = 1024
-
-# numba's fallback thread pool ends the process when two Python threads enter it at once
-_one_at_a_time = threading.Lock()
-
-
-def run(kernel: str, *arguments: Any) -> None:
-    """Call a compiled kernel; numba is imported at the first call, not with the package."""
-    from relae.linalg import _als_kernels, _kernels, _local_kernels
-
-    homes = (_kernels, _local_kernels, _als_kernels)
-    compiled = next(getattr(home, kernel) for home in homes if hasattr(home, kernel))
-    with _one_at_a_time:
-        compiled(*arguments)
-
-
-def threads() -> int:
-    """Threads that the compiled kernels use."""
-    import numba
-
-    return int(numba.get_num_threads())
 
 
 def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:

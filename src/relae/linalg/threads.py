@@ -1,7 +1,9 @@
-"""Whose turn it is on the cores."""
+"""Limit the number of BLAS and kernel threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from relae.linalg._run import limit_kernel_threads
 
 
 @contextmanager
@@ -19,9 +21,6 @@ def one_blas_thread() -> Iterator[None]:
 
 def limit_threads(count: int) -> None:
     """Use at most so many threads in this process from now on: for processes that share the cores."""
-    import numba
     from threadpoolctl import threadpool_limits
 
-    count = max(1, min(count, numba.get_num_threads()))
-    numba.set_num_threads(count)
-    threadpool_limits(count)
+    threadpool_limits(limit_kernel_threads(count))

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg.sparse import Csr, Dense, Vector, run
+from relae.linalg._run import run
+from relae.linalg.sparse import Csr, Dense, Vector
 
 
 def top_k(

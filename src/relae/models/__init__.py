@@ -263,9 +263,9 @@ class DEQL(LinearAutoencoder):
         self.item_norm, self.propensity = item_norm, propensity
         self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
-    def _check_dials(self) -> None:
-        super()._check_dials()
-        algebra.check_emphasis(self.dropout, self.kept)
+    def _check_dials(self, dropout: float) -> None:
+        super()._check_dials(dropout)
+        algebra.check_emphasis(dropout, self.kept)
 
     def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""

@@ -1,7 +1,7 @@
 """What the six models share: one fitted inverse, and everything that is read from it."""
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self, TypeVar
 
@@ -16,20 +16,26 @@ from relae.distributed import Partitions
 from relae.distributed import solve as solve_on_cluster
 from relae.errors import ApproximationWarning, DataError
 from relae.linalg import (
+    FLOAT64,
     Arrays,
     Blocks,
     Csr,
     Dense,
+    Expected,
+    Layout,
     Vector,
     csr_from_parts,
+    csr_layout,
     csr_parts,
+    gram_diagonal,
     scaled_columns,
 )
 from relae.models._refresh import compact, update
 from relae.models._rows import Rows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
-from relae.recommender import HistoryRecommender, State
+from relae.recommender import HistoryRecommender, State, number, text, whole
 from relae.solvers import (
+    DTYPES,
     FORMS,
     NEIGHBOURS,
     DualInverse,
@@ -41,11 +47,13 @@ from relae.solvers import (
     available_memory,
     ensure_memory,
     gigabytes,
+    saved_form,
     solve,
     without_new_items,
 )
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
+_ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mistake in their scale
 _UNFOLD = 0.25  # histories per item from which making P itself from the dual form costs less than projecting them
 
 
@@ -68,19 +76,13 @@ class Explanation:
         return self.contributions / positive if positive > 0 else np.zeros_like(self.contributions)
 
 
-def suggested_l2(x: Csr) -> float:
-    """λ = 20·√(mean users per item) · mean square of the values: where to start when nothing was tuned.
+def suggested_l2(x: Csr, user_norm: float = 0.0) -> float:
+    """λ = 20·√(mean users per item) · mean square of the values; see `relae.algebra.suggested_l2`.
 
-    The best λ is flat over a factor of two, and grows with the square root of the counts: this one lies within a
-    factor of about two of the authors' tuned λ on most of their data sets. Tuning does better.
+    With a norm of users, squares count as much as their user does in the Gram.
     """
-    return _rule_of_thumb(np.bincount(x.indices), float(np.sum(x.data.astype(np.float64) ** 2)))
-
-
-def _rule_of_thumb(item_counts: NDArray[np.int64], squares: float) -> float:
-    interactions = int(item_counts.sum())
-    users_per_item = interactions / int(np.count_nonzero(item_counts))
-    return float(20.0 * np.sqrt(users_per_item) * squares / interactions)
+    weights = algebra.user_weights(np.diff(x.indptr), user_norm)
+    return algebra.suggested_l2(np.bincount(x.indices), float(gram_diagonal(x, weights).sum()))
 
 
 class LinearAutoencoder(HistoryRecommender):
@@ -160,7 +162,7 @@ class LinearAutoencoder(HistoryRecommender):
         client
             A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
-        self._check_dials()
+        self._check_dials(self.dropout)
         given = data if isinstance(data, Partitions) else self._interactions(data)
         features = features_of(item_features, feature_weight, given)
         if isinstance(given, Interactions):
@@ -169,7 +171,8 @@ class LinearAutoencoder(HistoryRecommender):
             raise DataError("partitions are fitted by a cluster: give fit the client of one")
         else:
             rows = Rows.of_partitions(given, self.user_norm)
-        l2 = _rule_of_thumb(rows.item_counts, rows.total) if self.l2 is None else self.l2
+        usual_l2 = algebra.suggested_l2(rows.item_counts, rows.total)
+        l2 = usual_l2 if self.l2 is None else self.l2
         penalty = algebra.penalty(rows.diagonal, l2, self.dropout)
         if features is not None:
             check_new_items(rows.item_counts, features, l2)
@@ -179,6 +182,8 @@ class LinearAutoencoder(HistoryRecommender):
             solution = solve_on_cluster(rows.scaled(), penalty, client=client, **self._how(), progress=progress)
         if self.solver == "auto" and not solution.plan.exact:
             _warn_of_local(solution.plan)
+        if isinstance(given, Interactions):
+            _warn_of_scale(l2, usual_l2, given.matrix.data)
         inverse = solution.inverse
         if features is not None:
             inverse = with_new_items(inverse, rows.item_counts, features, feature_weight, l2, self.dropout)
@@ -190,7 +195,7 @@ class LinearAutoencoder(HistoryRecommender):
         self.item_squares_ = rows.squares
         if isinstance(given, Partitions):
             self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
-            self.n_users_ = given.shape[0]
+            self.n_users_, self._user_ids_ = given.shape[0], None
         else:
             self._remember(given)
         return self
@@ -218,8 +223,8 @@ class LinearAutoencoder(HistoryRecommender):
         """The model's ξ, α and γ, or those with another ξ."""
         return Dial(self.xi if xi is None else xi, self.item_norm, self.propensity)
 
-    def _check_dials(self) -> None:
-        """Raise a ValueError if a dial cannot stand where it does."""
+    def _check_dials(self, dropout: float) -> None:
+        """Raise a ValueError if a dial cannot stand where it does, on an inverse with this dropout."""
         algebra.check_dial(self._dial())
 
     def _item_scaling(self) -> NDArray[np.float64]:
@@ -261,6 +266,7 @@ class LinearAutoencoder(HistoryRecommender):
         k: int = 10,
         *,
         exclude_seen: bool = True,
+        seen: Any = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -272,7 +278,7 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_fitted()
         dials = self._dials(xis)
         order = sorted(range(len(dials)), key=lambda at: dials[at].item_norm)  # the same projections side by side
-        given = self.encode(histories)
+        given = self.encode(histories, seen, exclude_seen)
         model = self.for_many(given.matrix.shape[0], dials)
         views = [model._turned(dials[at]) for at in order]
         found = model._ranked(given, k, views, exclude_seen, allow, deny, progress)
@@ -432,9 +438,17 @@ class LinearAutoencoder(HistoryRecommender):
         ----------
         new
             Interactions of users who are new, with old and new items; a matrix has the model's columns. Old items keep
-            the features of the fit, and new items have none.
+            the features of the fit, and new items have none. The rows of a matrix, or of Interactions without ids of
+            users, are new users by definition.
         data
             The training data so far, for a local model.
+
+        Raises
+        ------
+        DataError
+            If a user of the fit is among the new ones, who would count twice; or if a fit would be cheaper. A model
+            that does not know the users of its fit, such as one of a folder without histories, warns instead
+            (`UncheckedUsersWarning`).
         """
         self._check_fitted()
         given = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
@@ -449,7 +463,7 @@ class LinearAutoencoder(HistoryRecommender):
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
         self._check_fitted()
-        other._check_dials()
+        other._check_dials(self.dropout_)
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name.endswith("_")})
         return other
 
@@ -457,15 +471,12 @@ class LinearAutoencoder(HistoryRecommender):
         """Add P, in the form asked for, and what was found on the way to it."""
         state = super()._state(form)
         own, base = self.inverse_.solver, without_new_items(self.inverse_)
-        if form == "auto":
-            form = "primal" if own == "dual" else own
-        if form in ("fitted", own):
-            parts: dict[str, Any] = dict(base.arrays())
-        elif form == "primal" and own == "dual":
-            n = len(self.items_)
-            parts = {"inverse": Blocks((n, n), base.dtype, base.rows)}
+        kept, n = saved_form(own, form), len(self.items_)
+        parts: dict[str, Any] = {}
+        if kept == own:
+            parts |= base.arrays()
         else:
-            raise ValueError(f"this model has the {own} form, and cannot be saved in the {form} form")
+            parts["inverse"] = Blocks((n, n), base.dtype, base.rows)
         if isinstance(self.inverse_, NewItems):
             parts |= self.inverse_.new_arrays()
         if self.item_squares_ is not None:
@@ -478,7 +489,7 @@ class LinearAutoencoder(HistoryRecommender):
             "nearest_by": self.nearest_by_,
             "residual": self.residual_,
             "solver": self.plan_.solver,
-            "form": own if form == "fitted" else form,
+            "form": kept,
             "dtype": self.inverse_.dtype.name,
             "xi_interval": list(self.xi_interval_),
             "plan": asdict(self.plan_),
@@ -489,25 +500,39 @@ class LinearAutoencoder(HistoryRecommender):
             arrays |= csr_parts("features", self.item_features_)
         return State({**state.facts, **facts}, {**state.arrays, **arrays})
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        return {
+            **super()._layout(facts, names),
+            "penalty": Expected(FLOAT64, ("items",)),
+            "inverse_diagonal": Expected(FLOAT64, ("items",)),
+            "item_squares": Expected(FLOAT64, ("items",), optional=True),
+            **FORMS[text(facts, "form", *FORMS)].LAYOUT,
+            **NewItems.layout(names),
+            **(csr_layout("features", "items") if "features" in facts else {}),
+        }
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super()._restore(facts, arrays)
         penalty, diagonal = np.array(arrays["penalty"]), np.array(arrays["inverse_diagonal"])
         for name, vector in (("penalty", penalty), ("inverse_diagonal", diagonal)):
-            if vector.shape != (len(self.items_),) or not (np.isfinite(vector) & (vector > 0)).all():
+            if not (np.isfinite(vector) & (vector > 0)).all():
                 raise ValueError(f"{name} is not a positive number per item")
         self.inverse_ = NewItems.around(FORMS[facts["form"]].from_arrays(arrays, penalty), arrays)
-        self.item_features_, self.feature_weight_ = None, float(facts.get("feature_weight", 1.0))
+        self.item_features_ = None
         if "features" in facts:
-            self.item_features_ = csr_from_parts("features", arrays, (len(penalty), int(facts["features"])))
+            shape = len(penalty), whole(facts, "features", 1, 2**31)
+            self.item_features_ = csr_from_parts("features", arrays, shape)
         self.item_squares_ = np.array(arrays["item_squares"]) if "item_squares" in arrays else None
-        if self.item_squares_ is not None and self.item_squares_.shape != penalty.shape:
-            raise ValueError("item_squares is not a number per item")
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
-        self.l2_, self.residual_, self.plan_ = float(facts["l2"]), float(facts["residual"]), _plan(facts["plan"])
-        self.dropout_ = float(facts.get("dropout", self.dropout))
-        self.user_norm_ = float(facts.get("user_norm", self.user_norm))
-        self.neighbours_ = int(facts.get("neighbours", self.neighbours))
-        self.nearest_by_ = str(facts.get("nearest_by", self.nearest_by))
+        self.residual_, self.plan_ = number(facts, "residual", 0), _plan(facts["plan"])
+        # folders once had these as parameters alone
+        known = {name: getattr(self, name) for name in ("dropout", "user_norm", "neighbours", "nearest_by")}
+        known = {"feature_weight": 1.0, **known, **facts}
+        self.l2_, self.dropout_ = number(known, "l2", 0), number(known, "dropout", 0, 1)
+        self.user_norm_, self.feature_weight_ = number(known, "user_norm"), number(known, "feature_weight", 0)
+        self.neighbours_, self.nearest_by_ = whole(known, "neighbours", 1), text(known, "nearest_by")
+        self._check_dials(self.dropout_)
 
     def _facts(self) -> dict[str, str]:
         chosen = self.plan_
@@ -519,9 +544,29 @@ class LinearAutoencoder(HistoryRecommender):
 
 
 def _plan(record: dict[str, Any]) -> Plan:
-    """Return the plan that `asdict` took apart."""
-    forecasts = tuple(Forecast(**each) for each in record["forecasts"])
-    return Plan(**record | {"chosen": Forecast(**record["chosen"]), "forecasts": forecasts})
+    """Return the plan that `asdict` took apart; a ValueError if one of its figures is none."""
+    forecasts = tuple(map(_forecast, record["forecasts"]))
+    figures = {name: whole(record, name) for name in record if name not in ("chosen", "forecasts")}
+    return Plan(**figures, chosen=_forecast(record["chosen"]), forecasts=forecasts)
+
+
+def _forecast(record: dict[str, Any]) -> Forecast:
+    words = {"solver": text(record, "solver", *FORMS), "dtype": text(record, "dtype", *DTYPES)}
+    figures = {"flops": number(record, "flops", 0)} | {name: whole(record, name) for name in ("square", "added_bytes")}
+    return Forecast(**{**record, **words, **figures})
+
+
+def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> None:
+    """Say that a penalty does nothing, or leaves nothing, beside weights of another order of magnitude."""
+    if l2 == 0 or 1 / _ABSURD < l2 / usual_l2 < _ABSURD or (weights == 1).all():
+        return
+    effect = "does nothing" if l2 < usual_l2 else "leaves nothing of them"
+    warnings.warn(
+        f"l2={l2:g} beside weights of {weights.min():g} to {weights.max():g} (median {np.median(weights):g}) {effect}: "
+        f"for weights of this size l2 is about {usual_l2:.3g}. Leave l2 out, tune it, or bring the weights to the "
+        "order of 1, as by weighting='log'",
+        stacklevel=3,
+    )
 
 
 def _warn_of_local(chosen: Plan) -> None:

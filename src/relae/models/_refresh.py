@@ -1,5 +1,6 @@
 """Models made from fitted ones: smaller, or with new users, for less than a fit."""
 
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae.data import Ids, Interactions
-from relae.errors import DataError
+from relae.errors import DataError, UncheckedUsersWarning
 from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows
 from relae.models._rows import stacked
 from relae.ranking import rank
@@ -131,6 +132,7 @@ def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
 def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
     """Return the model that a fit to the old and the new users with the same l2 would give."""
     added = model._interactions(new)
+    _check_new_users(model, added, data)
     if isinstance(model.inverse_, NewItems):
         raise DataError(
             f"{len(model.inverse_.items):,} items of this model have no users and are known by their features alone, "
@@ -166,6 +168,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
     if model.item_features_ is not None:
         other.item_features_ = _with_more_items(model.item_features_, len(names))
     other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
+    other._user_ids_ = _all_users(model, added)
     other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))
     if model.item_squares_ is not None:
         other.item_squares_ = np.pad(model.item_squares_, (0, more)) + gram_diagonal(u)
@@ -178,6 +181,43 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         neighbours=model.neighbours_,
     )
     return other
+
+
+def _check_new_users(model: "LinearAutoencoder", added: Interactions, data: Any) -> None:
+    """Refuse users of the fit, who would count twice. Rows without ids are new users by definition."""
+    if added.users.positional:
+        return
+    users = data.users if isinstance(data, Interactions) and not data.users.positional else model.users_
+    if users is None:
+        warnings.warn(
+            f"this model does not know the ids of the {model.n_users_:,} users it was fitted to (it was saved without "
+            f"histories, or fitted by a cluster), and one of them among these {added.n_users:,} users would count "
+            "twice: make sure that all are new, or fit again to all of the data",
+            UncheckedUsersWarning,
+            stacklevel=4,
+        )
+        return
+    if users.positional:
+        return
+    known = np.flatnonzero(users.positions(added.users.values) >= 0)
+    if len(known):
+        raise DataError(
+            f"{len(known):,} of {added.n_users:,} users are users of the fit and would count twice, such as "
+            f"{added.users.take(known[:1])[0]!r}: an update takes new users only; fit again to all of the data, or "
+            "leave them out with new.select_users(model.users_.positions(new.users.values) < 0)"
+        )
+
+
+def _all_users(model: "LinearAutoencoder", added: Interactions) -> Ids | None:
+    """Return the ids of the old and the new users, of those who have any; None where the old ones are not known."""
+    old, new = model.users_, added.users
+    if old is None or (new.positional and not old.positional):
+        return old
+    if old.positional:
+        return Ids.range(len(old) + len(new)) if new.positional else new
+    if old.kind != new.kind:
+        return Ids([str(value) for ids in (old, new) for value in ids.values.tolist()])
+    return Ids(np.concatenate([old.values, new.values]))
 
 
 def _check_features(model: "LinearAutoencoder", added: Interactions) -> None:

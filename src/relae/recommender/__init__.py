@@ -4,6 +4,18 @@ from relae.recommender._base import HistoryRecommender, Recommender
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
 from relae.recommender._space import Range
-from relae.recommender._state import State
+from relae.recommender._state import State, number, shortened, text, whole
 
-__all__ = ["Estimator", "Histories", "HistoryRecommender", "Range", "Recommender", "State", "encode"]
+__all__ = [
+    "Estimator",
+    "Histories",
+    "HistoryRecommender",
+    "Range",
+    "Recommender",
+    "State",
+    "encode",
+    "number",
+    "shortened",
+    "text",
+    "whole",
+]

@@ -4,7 +4,8 @@ import inspect
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
@@ -13,12 +14,12 @@ from numpy.typing import NDArray
 
 from relae.data import Ids, Interactions, decode_texts, encode_texts
 from relae.errors import DataError, NotFittedError, UnknownItemsWarning
-from relae.linalg import Arrays, Csr, Dense, Vector
+from relae.linalg import BYTES, INT64, Arrays, Csr, Dense, Expected, Layout, Vector
 from relae.ranking import barred_columns, check_k, rank
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
 from relae.recommender._space import Range
-from relae.recommender._state import State
+from relae.recommender._state import State, whole
 from relae.solvers import Progress, ensure_memory
 
 
@@ -47,6 +48,8 @@ class HistoryRecommender(Estimator, ABC):
     item_counts_ : (items,)
         Users per item in the training data.
     n_users_ : int
+    users_ : Ids, or None
+        Raw ids of the users of the fit, as far as they had any; None if the model cannot tell who they were.
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {}  # the parameters worth tuning
@@ -56,6 +59,7 @@ class HistoryRecommender(Estimator, ABC):
     titles_: NDArray[np.object_] | None
     item_counts_: NDArray[np.int64]
     n_users_: int
+    _user_ids_: Ids | Callable[[], Ids] | None = None  # what decodes them where they are still in a folder
 
     # --- what a model says of itself ---------------------------------------------------------------------------
 
@@ -66,6 +70,10 @@ class HistoryRecommender(Estimator, ABC):
     @abstractmethod
     def _project(self, batch: Csr) -> Dense:
         """What `_scale` turns into scores of items that are not in the history : (users, items)."""
+
+    def _space(self) -> Mapping[str, Range]:
+        """What a search goes through: the `SPACE`, without parameters that another one has put out of use."""
+        return self.SPACE
 
     def _most(self, data: Interactions) -> Mapping[str, int]:
         """The most of a parameter that data allow, by name: where a search has to end."""
@@ -116,6 +124,14 @@ class HistoryRecommender(Estimator, ABC):
         self.items_, self.titles_ = interactions.items, interactions.titles
         self.item_counts_ = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
         self.n_users_ = interactions.n_users
+        self._user_ids_ = interactions.users
+
+    @property
+    def users_(self) -> Ids | None:
+        """The raw ids of the users of the fit; None if the model cannot tell who they were."""
+        if callable(self._user_ids_):
+            self._user_ids_ = self._user_ids_()
+        return self._user_ids_
 
     # --- on disk -----------------------------------------------------------------------------------------------
 
@@ -140,15 +156,26 @@ class HistoryRecommender(Estimator, ABC):
             arrays["titles"] = encode_texts(self.titles_)
         return State({"users": self.n_users_}, arrays)
 
+    @classmethod
+    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        """Return what `_restore` expects of its arrays, where these facts and arrays of these names were saved."""
+        return {
+            "item_counts": Expected(INT64, ("items",)),
+            "items": Expected(INT64 + BYTES, ("",)),
+            "titles": Expected(BYTES, ("",), optional=True),
+        }
+
     def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take up what `_state` gave; a ValueError or KeyError if that cannot be what it gave."""
-        items, counts = Ids.decode(arrays["items"]), np.array(arrays["item_counts"])
-        titles = decode_texts(arrays["titles"]) if "titles" in arrays else None
-        if counts.shape != (len(items),) or counts.dtype.kind != "i" or counts.min(initial=0) < 0:
-            raise ValueError(f"item_counts is not a count per item, of which there are {len(items):,}")
-        if titles is not None and len(titles) != len(items):
-            raise ValueError(f"there are {len(titles):,} titles for {len(items):,} items")
-        self.items_, self.titles_, self.item_counts_, self.n_users_ = items, titles, counts, int(facts["users"])
+        """Take up what `_state` gave, in arrays of the layout; a ValueError or KeyError if it cannot have given that.
+
+        Every position by which arrays are read later has to be checked here: compiled code trusts it.
+        """
+        counts = np.array(arrays["item_counts"])
+        items = Ids.decode(arrays["items"], len(counts))
+        titles = decode_texts(arrays["titles"], len(counts)) if "titles" in arrays else None
+        if counts.min() < 0:
+            raise ValueError("item_counts has numbers below 0")
+        self.items_, self.titles_, self.item_counts_, self.n_users_ = items, titles, counts, whole(facts, "users")
 
     # --- recommendations ---------------------------------------------------------------------------------------
 
@@ -158,6 +185,7 @@ class HistoryRecommender(Estimator, ABC):
         k: int = 10,
         *,
         exclude_seen: bool = True,
+        seen: Any = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -176,7 +204,10 @@ class HistoryRecommender(Estimator, ABC):
             Exactly so many columns come back; where there are fewer items to recommend, the rest is
             −1 (or None for raw ids) with a score of −inf.
         exclude_seen : bool
-            Leave out the items of the history.
+            Leave out the items of the history, and all else that the user has seen.
+        seen
+            What each user has had beside the history and is not to get either, such as what was rated low: one for each
+            history, in the form of histories. Interactions know it themselves: see `Interactions.seen`.
         allow, deny
             Items (columns or raw ids, as the histories are) that alone, or never, are recommended. Unknown raw ids
             are ignored.
@@ -186,7 +217,8 @@ class HistoryRecommender(Estimator, ABC):
         ids, scores : (users, k) each; (k,) for a single history
         """
         self._check_fitted()
-        [result] = self._ranked(self.encode(histories), k, [self], exclude_seen, allow, deny, progress)
+        given = self.encode(histories, seen, exclude_seen)
+        [result] = self._ranked(given, k, [self], exclude_seen, allow, deny, progress)
         return result
 
     def _ranked(
@@ -203,28 +235,42 @@ class HistoryRecommender(Estimator, ABC):
         k = check_k(k)
         barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
         users = given.matrix.shape[0]
+        if k > len(self.items_):  # longer than lists can be, and perhaps than memory is
+            ensure_memory(
+                float(users) * k * len(views) * (8 + self._dtype.itemsize),
+                f"a table of k={k:,} places for {users:,} users",
+                f"there are {len(self.items_):,} items, so that a larger k gives nothing more",
+            )
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in views]
         scales, places = [view._scale() for view in views], [view._looks_from() for view in views]
         for start, stop in self._batches(users):
             batch = given.matrix[start:stop]
+            beside = None if given.seen is None else given.seen[start:stop]
+            skipped = batch if beside is None else batch + beside
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
+            popular = self._popular(k, barred, None if beside is None else beside[empty]) if len(empty) else None
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
             for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
                 if at == 0 or places[at] != places[at - 1]:
                     projected = view._project(batch)
                 if exclude_seen:
-                    best = rank(projected, k, scale=scale, seen=batch, barred=barred, hints=best[0])
+                    best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0])
                 else:
                     scaled = projected.copy() if scale is None else projected * scale
                     best = rank(view._with_history(scaled, batch), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
-                if len(empty):
-                    popular, _ = rank(self.item_counts_[None].astype(np.float64), k, barred=barred)
+                if popular is not None:
                     ids[start + empty] = popular
                     scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
             if progress is not None:
                 progress("recommend", stop / users)
         return [self._returned(given, ids, scores) for ids, scores in results]
+
+    def _popular(self, k: int, barred: NDArray[np.bool_] | None, seen: Csr | None) -> NDArray[np.int64]:
+        """Return the items with the most users : (1, k); for users who have seen something : (users, k)."""
+        counts = self.item_counts_[None].astype(np.float64)
+        rows = counts if seen is None else np.repeat(counts, seen.shape[0], axis=0)
+        return rank(rows, k, seen=seen, barred=barred)[0]
 
     def score(self, histories: Any) -> Dense:
         """Return the scores of all items, seen ones included : (users, items); (items,) for a single history."""
@@ -245,13 +291,23 @@ class HistoryRecommender(Estimator, ABC):
             self._with_history(scores[start:stop], batch)
         return scores[0] if given.single else scores
 
-    def encode(self, histories: Any) -> Histories:
-        """Bring histories onto the model's columns; items it has never seen are left out, counted and warned of."""
+    def encode(self, histories: Any, seen: Any = None, exclude_seen: bool = True) -> Histories:
+        """Bring histories onto the model's columns; items it has never seen are left out, counted and warned of.
+
+        `seen` and `exclude_seen` are those of `recommend`.
+        """
         self._check_fitted()
-        given = encode(histories, self.items_)
+        if seen is not None and not exclude_seen:
+            raise ValueError("seen tells what is not to be recommended: leave it out, or leave exclude_seen=False out")
+        given = encode(histories, self.items_, seen)
+        if not exclude_seen:
+            given = replace(given, seen=None)
         if given.unknown:
             total = given.unknown + given.matrix.nnz
             message = f"{given.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored"
+            alike = self.items_.alike(given.stranger) if given.single and given.stranger is not None else []
+            if alike:
+                message += f": {given.stranger!r}, did you mean {' or '.join(map(repr, alike))}?"
             warnings.warn(message, UnknownItemsWarning, stacklevel=_frames_inside() + 1)
         return given
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relae.data import Ids, Interactions, canonical_matrix
 from relae.errors import DataError
-from relae.linalg import Csr
+from relae.linalg import Csr, as_csr
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,19 @@ class Histories:
     """Histories on the columns of a model.
 
     `raw` tells whether they came as raw ids, so that raw ids are due in return; `single` whether it was one
-    history and not a batch; `unknown` counts the items that the model has never seen.
+    history and not a batch; `unknown` counts the items that the model has never seen, and `stranger` is the first of
+    them in lists. `seen` is what users have had beside their histories, None if there is nothing.
     """
 
     matrix: Csr  # (users, items)
     raw: bool
     single: bool = False
     unknown: int = 0
+    seen: Csr | None = None  # (users, items) of bool
+    stranger: Any = None
 
 
-def encode(histories: Any, items: Ids) -> Histories:
+def encode(histories: Any, items: Ids, seen: Any = None) -> Histories:
     """Bring histories onto the columns of `items`.
 
     Parameters
@@ -35,13 +38,27 @@ def encode(histories: Any, items: Ids) -> Histories:
     histories
         A sparse matrix (users × items) or a NumPy array of that shape; Interactions; one history as a sequence of raw
         ids or a mapping from raw ids to weights; or a sequence of such histories.
+    seen
+        What each user has had beside the history, in any of these forms; Interactions know it themselves.
     """
+    found = _encode(histories, items)
+    if seen is None:
+        return found
+    beside = _encode(seen, items).matrix.astype(bool)
+    if beside.shape != found.matrix.shape:
+        raise DataError(
+            f"seen is of {beside.shape[0]:,} users and the histories are of {found.matrix.shape[0]:,}: give as many"
+        )
+    return replace(found, seen=as_csr(beside if found.seen is None else found.seen + beside, bool))
+
+
+def _encode(histories: Any, items: Ids) -> Histories:
     if isinstance(histories, Interactions):
         if histories.items is items or histories.items == items:
-            return Histories(histories.matrix, raw=True)
+            return Histories(histories.matrix, raw=True, seen=histories.seen_on(items))
         return _moved(histories, items)
     if sp.issparse(histories) and cast(Any, histories).ndim == 1:  # a row of a csr_array
-        return replace(encode(cast(Any, histories).reshape(1, -1), items), single=True)
+        return replace(_encode(cast(Any, histories).reshape(1, -1), items), single=True)
     if not isinstance(histories, (Sequence, Mapping)) and hasattr(histories, "__array__"):  # a data frame's column
         histories = np.atleast_1d(np.asarray(histories))
     if isinstance(histories, (set, frozenset)):
@@ -63,14 +80,15 @@ def encode(histories: Any, items: Ids) -> Histories:
         raise DataError("histories mix item ids with lists of item ids: give one list, or a list of lists")
     single = single or len(histories) == 0
     matrix, unknown = _from_lists([histories] if single else list(histories), items)
-    return Histories(matrix, raw=True, single=single, unknown=unknown)
+    return Histories(matrix, raw=True, single=single, unknown=len(unknown), stranger=next(iter(unknown), None))
 
 
 def _is_history(entry: Any) -> bool:
     return isinstance(entry, (Sequence, Mapping, np.ndarray, set, frozenset)) and not isinstance(entry, (str, bytes))
 
 
-def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, int]:
+def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, list[Any]]:
+    """Return histories as a matrix, and the ids in them that are unknown."""
     ids: list[Any] = []
     weights: list[float] = []
     for history in histories:
@@ -89,7 +107,7 @@ def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, int]:
     matrix = _cells(values[known], rows[known], columns[known], (len(histories), len(items)))
     listed = np.array([not isinstance(history, Mapping) for history in histories], dtype=bool)
     matrix.data[np.repeat(listed, np.diff(matrix.indptr))] = 1.0  # an id named twice is one item seen
-    return canonical_matrix(matrix), int(np.count_nonzero(~known))
+    return canonical_matrix(matrix), [ids[at] for at in np.flatnonzero(~known)]
 
 
 def _cells(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
@@ -103,4 +121,5 @@ def _moved(interactions: Interactions, items: Ids) -> Histories:
     column = target[source.col]
     known = column >= 0
     matrix = _cells(source.data[known], source.row[known], column[known], (interactions.n_users, len(items)))
-    return Histories(canonical_matrix(matrix), raw=True, unknown=int(np.count_nonzero(~known)))
+    unknown = int(np.count_nonzero(~known))
+    return Histories(canonical_matrix(matrix), raw=True, unknown=unknown, seen=interactions.seen_on(items))

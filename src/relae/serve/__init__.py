@@ -42,6 +42,7 @@ def run(settings: Settings) -> None:
 def _check_installed() -> None:
     try:
         import fastapi  # noqa: F401
+        import httptools  # noqa: F401
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:

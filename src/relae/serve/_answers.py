@@ -96,10 +96,15 @@ class SimilarItems(TypedDict):
 
 
 class Explained(Dials):
-    """What each item of the history adds to the score of an item, the largest first; negative ones are there, too."""
+    """What each item of the history adds to the score of an item, the largest first; negative ones are there, too.
+
+    `seen` tells that the item is in the history, or that the user has had it beside the history, such as with a low
+    rating: it is then recommended only with `exclude_seen` false.
+    """
 
     item: Item
     score: float
+    seen: bool
     because: list[Because]
 
 
@@ -112,6 +117,7 @@ class Limits(TypedDict):
     ids: int
     xis: int
     results: int
+    explained: int
     body_bytes: int
 
 

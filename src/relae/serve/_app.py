@@ -1,5 +1,6 @@
 """The application: which question goes where, and what may come back."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -14,15 +15,17 @@ from starlette.requests import ClientDisconnect
 from relae import __version__
 from relae.errors import RelaeError
 from relae.serve import _answers, _questions, _replies
-from relae.serve._middleware import LimitBody, Observe
+from relae.serve._middleware import LimitBody, LimitHosts, Observe
 from relae.serve._page import read_page
 from relae.serve._problem import Problem, error_body
 from relae.serve._schema import Schemas
 from relae.serve._service import Service
 from relae.serve._settings import Settings
+from relae.serve._shared import Shared
 from relae.serve._snapshot import Snapshot
 
 _Question = TypeVar("_Question")
+_T = TypeVar("_T")
 _Endpoint = Callable[[Request], Awaitable[Response]]
 _Decorator = Callable[[_Endpoint], _Endpoint]
 
@@ -69,6 +72,7 @@ def build(settings: Settings, service: Service) -> FastAPI:
         redirect_slashes=False,
         middleware=[
             Middleware(Observe, metrics=service.metrics, log=settings.log),
+            Middleware(LimitHosts, host=settings.host, allowed=settings.allowed_hosts),
             *([_cors(settings)] if settings.cors else []),
             Middleware(LimitBody, most=settings.max_body_bytes),
         ],
@@ -99,10 +103,17 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
     schemas = Schemas(settings)
     locked: dict[str, Any] = {} if settings.api_key is None else {"security": [{"bearer": []}, {"header": []}]}
 
+    def check_key(request: Request) -> None:
+        service.check_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
+
     def allowed(request: Request) -> Snapshot:
         """The model to ask, if the caller may ask it."""
-        service.check_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
+        check_key(request)
         return service.current
+
+    async def take(request: Request, work: Callable[..., _T], *args: Any) -> _T:
+        """Do a part of the work for a request."""
+        return await service.turns.take(request.receive, work, *args)
 
     async def asked(
         request: Request,
@@ -112,7 +123,7 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         """Read a body, and reply to it in one turn."""
         snapshot = allowed(request)
         body = await request.body()
-        return _json(await service.turn(lambda: _replies.encode(reply(snapshot, read(body, settings)))))
+        return _json(await take(request, lambda: _replies.encode(reply(snapshot, read(body, settings)))))
 
     def route(method: str, path: str, answer: type, schema: dict[str, Any], *statuses: int) -> _Decorator:
         decorator: _Decorator = app.api_route(
@@ -137,9 +148,9 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         """Recommend items for several histories, or users."""
         snapshot = allowed(request)
         body = await request.body()
-        question = await service.turn(_questions.read_batch, body, settings)
-        turns = await service.turn(_replies.turns, snapshot, question)
-        parts = [await service.turn(_replies.recommend_turn, snapshot, turn, question.wish) for turn in turns]
+        question = await take(request, _questions.read_batch, body, settings)
+        turns, options = await take(request, _replies.batch_turns, snapshot, question)
+        parts = [await take(request, _replies.batch_turn, snapshot, turn, options) for turn in turns]
         return _json(b'{"results":[' + b",".join(parts) + b"]}")
 
     @route("POST", "/v1/path", _answers.DialPath, schemas.path(), 401, 404, 413, 422)
@@ -147,9 +158,10 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         """Show how a list changes from popular items to the long tail."""
         snapshot = allowed(request)
         body = await request.body()
-        question = await service.turn(_questions.read_path, body, settings)
-        turns = await service.turn(_replies.path_turns, snapshot, question)
-        parts = [await service.turn(_replies.path_turn, snapshot, turn, question) for turn in turns]
+        question = await take(request, _questions.read_path, body, settings)
+        turns, taste, options = await take(request, _replies.path_turns, snapshot, question)
+        along_xi = question.item_norms is None
+        parts = [await take(request, _replies.path_turn, snapshot, turn, along_xi, taste, options) for turn in turns]
         return _json(b'{"path":[' + b",".join(parts) + b"]}")
 
     @route("POST", "/v1/explain", _answers.Explained, schemas.explain(), 401, 404, 413, 422)
@@ -163,7 +175,7 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         snapshot = allowed(request)
         text = _questions.read_search(request.query_params)
         limit = _questions.read_whole(request.query_params, "limit", 20, settings.max_k)
-        return _json(await service.turn(lambda: _replies.encode(_replies.search(snapshot, text, limit))))
+        return _json(await take(request, lambda: _replies.encode(_replies.search(snapshot, text, limit))))
 
     @route("GET", "/v1/items/{item:path}", _answers.Item, schemas.item(), 401, 404)
     async def item(request: Request) -> Response:
@@ -176,7 +188,7 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         """Return the items that go with one item once all others are accounted for."""
         snapshot, name = allowed(request), request.path_params["item"]
         k = _questions.read_whole(request.query_params, "k", 10, settings.max_k)
-        return _json(await service.turn(lambda: _replies.encode(_replies.similar(snapshot, name, k))))
+        return _json(await take(request, lambda: _replies.encode(_replies.similar(snapshot, name, k))))
 
     @route("GET", "/v1/model", _answers.Model, {}, 401)
     async def model(request: Request) -> Response:
@@ -186,7 +198,7 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
     @route("POST", "/v1/reload", _answers.Model, {}, 401, 403, 409)
     async def reload(request: Request) -> Response:
         """Open the model folder anew; one that cannot be used leaves the old model in place."""
-        allowed(request)
+        check_key(request)  # there need not be a model yet
         return _json(_replies.encode((await service.reload_for_all()).description))
 
 
@@ -198,9 +210,13 @@ def _json(content: bytes) -> Response:
 
 
 def _add_operations(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", response_model=None, responses=_documented(_answers.Status), tags=["operations"])
+    @app.get("/healthz", response_model=None, responses=_documented(_answers.Status, 503), tags=["operations"])
     async def healthz() -> Response:
-        """Say that the process is alive."""
+        """Say that the process is alive, and no work hangs."""
+        if service.turns.hangs:
+            raise Problem(
+                503, f"an answer takes longer than {service.settings.hang_seconds} seconds: restart the service"
+            )
         return _json(b'{"status":"ok"}')
 
     @app.get("/readyz", response_model=None, responses=_documented(_answers.Status, 503), tags=["operations"])
@@ -214,6 +230,7 @@ def _add_operations(app: FastAPI, service: Service) -> None:
     app.add_api_route("/healthz", healthz, methods=["HEAD"], response_model=None, include_in_schema=False)
     app.add_api_route("/readyz", readyz, methods=["HEAD"], response_model=None, include_in_schema=False)
 
+    collected = Shared(lambda: asyncio.to_thread(service.metrics.text))
     text = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}
 
     @app.get(
@@ -223,9 +240,9 @@ def _add_operations(app: FastAPI, service: Service) -> None:
         responses={200: text},
         tags=["operations"],
     )
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """Return what Prometheus collects."""
-        return Response(service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+        return Response(await collected(), media_type=CONTENT_TYPE_LATEST)
 
 
 def _add_page(app: FastAPI) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -71,6 +72,10 @@ def note_request(**fields: object) -> None:
         _access.info("request", extra={"fields": fields})
 
 
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    note(str(message), logging.WARNING)
+
+
 def flush() -> None:
     """Write the lines that still wait."""
     for handler in _access.handlers:
@@ -78,7 +83,8 @@ def flush() -> None:
 
 
 def configure() -> None:
-    """Write JSON lines to stderr: our own events, and the server's warnings."""
+    """Write JSON lines to stderr: our own events, the server's warnings, and those of Python."""
+    warnings.showwarning = _show_warning
     for name, level, handler in (
         ("relae.serve", logging.INFO, logging.StreamHandler(sys.stderr)),
         ("uvicorn.error", logging.WARNING, logging.StreamHandler(sys.stderr)),

@@ -63,10 +63,10 @@ class _ModelCollector:
         self._current = current
 
     def collect(self) -> Iterator[Metric]:
-        labels = ("model", "title", "created", "loaded")
+        labels = ("model", "created", "loaded")  # no title, which is the name of a file: whoever asks needs no key
         family = GaugeMetricFamily("relae_model_info", "The model that is served.", labels=labels)
         snapshot = self._current()
         if snapshot is not None:
             about = snapshot.description
-            family.add_metric([about["model"], about["title"] or "", about["created"], about["loaded"]], 1)
+            family.add_metric([about["model"], about["created"], about["loaded"]], 1)
         yield family

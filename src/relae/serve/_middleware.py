@@ -1,6 +1,7 @@
 """What surrounds every request: a number and a line in the log, and a limit on what is read."""
 
 import re
+from ipaddress import ip_address
 from itertools import count
 from logging import ERROR
 from os import urandom
@@ -11,11 +12,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relae.serve._log import note, note_request
 from relae.serve._metrics import Metrics
-from relae.serve._problem import Problem, error_body
+from relae.serve._problem import Problem, error_body, shown
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PROCESS, _numbers = urandom(4).hex().encode(), count(1)  # to ask the system for each would cost more than the rest
 _UNFORESEEN = error_body("something went wrong here that is not your fault: the log of the service has the details")
+_PORT = re.compile(r":\d*$")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -66,6 +68,52 @@ class Observe:
                     client=client[0] if client else None,
                     request_id=request_id.decode(),
                 )
+
+
+class LimitHosts:
+    """Refuse requests for other names than this service's.
+
+    A page from anywhere can have its own name point to 127.0.0.1, and then read what a service there answers (DNS
+    rebinding). So over loopback only local names are answered, and addresses, to which no page of another server
+    belongs. Names that are given are answered besides; and with them only those, over whatever way.
+    """
+
+    def __init__(self, app: ASGIApp, host: str, allowed: tuple[str, ...]) -> None:
+        self._app = app
+        self._everywhere, self._any = bool(allowed), "*" in allowed
+        self._names = {_plain_name(name) for name in (host, *allowed)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, if it is for this service."""
+        if scope["type"] == "http" and not self._any and (self._everywhere or _is_loopback(scope.get("server"))):
+            for name, value in scope["headers"]:
+                if name == b"host" and not self._answers_to(value.decode("latin-1")):
+                    message = f"this service does not answer to the name {shown(value.decode('latin-1'))}"
+                    body = error_body(f"{message}: `relae serve --allowed-host NAME` allows it")
+                    await Response(body, 421, media_type="application/json")(scope, receive, send)
+                    return
+        await self._app(scope, receive, send)
+
+    def _answers_to(self, host: str) -> bool:
+        name = _plain_name(_PORT.sub("", host))
+        return name in self._names or name == "localhost" or name.endswith(".localhost") or _is_address(name)
+
+
+def _plain_name(name: str) -> str:
+    return name.lower().removesuffix(".").removeprefix("[").removesuffix("]")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(server: tuple[str, int | None] | None) -> bool:
+    """Whether a connection came to a loopback address of this machine."""
+    return server is not None and _is_address(server[0]) and ip_address(server[0]).is_loopback
 
 
 class LimitBody:

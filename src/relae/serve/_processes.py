@@ -8,20 +8,23 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import FileIO
 from ipaddress import ip_address
 from logging import ERROR, WARNING
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
 
 import uvicorn
 from prometheus_client import disable_created_metrics
 
+from relae._common.files import scratch_folder
 from relae.errors import RelaeError
+from relae.serve._connections import Crowd
+from relae.serve._listening import bind, drain, fit_to_system, turn_away
 from relae.serve._log import configure, flush, note
 from relae.serve._metrics import SHARED
 from relae.serve._settings import Settings
@@ -29,16 +32,22 @@ from relae.serve._settings import Settings
 _HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 _STOP = (signal.SIGINT, signal.SIGTERM)
 _KEEP_ALIVE = 75  # seconds, longer than a reverse proxy keeps its connections
-_SHORT_LIFE = 10.0  # seconds; a worker that ends earlier did not really start
-_PATIENCE = 3  # such ends of each worker before giving up, if none has ever started
+# Seconds after which the thread that computes lets the event loop have the interpreter. The loop asks for it at least
+# once per connection: with Python's own 5 ms, a hundred new connections would hold up the next one for half a second.
+_SWITCH = 0.0005
+_TICK = 1.0  # seconds between looks at connections, and between signs of life of a worker
+_START = 120.0  # seconds until the first sign of life
+_PATIENCE = 3  # ends of each worker before it is ready until all are given up, if none is ready
 _LONGEST_DELAY = 30.0  # seconds before the next try otherwise
+_PIPE = 1 << 16  # bytes that a pipe holds
+_ALIVE, _READY, _HANGS = b".", b"r", b"h"  # signs of life
 
 
 def serve(settings: Settings) -> None:
     """Serve until told to stop."""
     configure()
     if settings.workers == 1:
-        with _bound(settings) as sock:
+        with bind(settings) as sock:
             work(settings, sock, listening=lambda: _say_where(settings, sock))
     else:
         if sys.platform == "win32":
@@ -46,26 +55,8 @@ def serve(settings: Settings) -> None:
         from relae.store import open_model
 
         open_model(settings.path, verify=settings.verify)
-        with _bound(settings) as sock, tempfile.TemporaryDirectory(prefix="relae-metrics-") as metrics:
-            Supervisor(settings, sock, metrics).run()
-
-
-def _bound(settings: Settings) -> socket.socket:
-    sock = None
-    try:
-        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        sock = socket.socket(family, kind, protocol)
-        if os.name == "posix":  # elsewhere it would let two servers have one port
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-    except OSError as error:
-        if sock is not None:
-            sock.close()
-        reason = error.strerror or error
-        raise RelaeError(f"cannot listen on {settings.host} port {settings.port}: {reason}; choose another") from error
-    return sock
+        with bind(settings) as sock, scratch_folder() as metrics:
+            Supervisor(settings, sock, str(metrics)).run()
 
 
 def _say_where(settings: Settings, sock: socket.socket) -> None:
@@ -80,25 +71,56 @@ def _say_where(settings: Settings, sock: socket.socket) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn with signals of our own: a graceful stop is no failure, and SIGHUP reloads."""
+    """uvicorn with signals of our own, an eye on its connections, and a stop that resets nobody."""
 
     def __init__(
-        self, config: uvicorn.Config, listening: Callable[[], None] | None, reload: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        crowd: Crowd,
+        *,
+        alone: bool,
+        listening: Callable[[], None] | None,
+        reload: Callable[[], None],
     ) -> None:
         super().__init__(config)
+        self._crowd, self._alone = crowd, alone
         self._listening, self._reload = listening, reload
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ticked = monotonic()
+
+    def hangs(self, seconds: float) -> bool:
+        """Tell whether the event loop has not come round for so long."""
+        return self._loop is not None and monotonic() - self._ticked > seconds
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until told to stop."""
-        self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
+        self._ticked, self._loop = monotonic(), asyncio.get_running_loop()
+        ticking = self._loop.create_task(self._tick())
+        try:
+            await super().serve(sockets)
+        finally:
+            ticking.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            self._ticked = monotonic()
+            self._crowd.sweep()
+            await asyncio.sleep(_TICK)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
         await super().startup(sockets)
         if self.started and self._listening is not None:
             self._listening()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that are already made, and answer all that was asked, or is in a moment."""
+        if self._alone:  # otherwise others go on with these sockets, or the supervisor has done it
+            for sock in sockets or ():
+                turn_away(sock)
+        await drain(sockets or ())
+        self._crowd.stop()
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -131,9 +153,9 @@ def work(
     sock: socket.socket,
     *,
     listening: Callable[[], None] | None = None,
-    parent: int | None = None,
+    supervisor: "_Supervised | None" = None,
 ) -> None:
-    """Answer on a socket until told to stop; `parent` is told when a request made this worker reload."""
+    """Answer on a socket until told to stop."""
     from relae.serve._app import build
     from relae.serve._service import Service
     from relae.serve._snapshot import Snapshot
@@ -144,32 +166,50 @@ def work(
         failures.append(error)
         server.should_exit = True
 
-    def tell_parent() -> None:
-        if parent is not None and _HANG_UP is not None:
-            os.kill(parent, _HANG_UP)
-
     # when a counter was made is another series for each, and nobody looks at it
     disable_created_metrics()  # type: ignore[no-untyped-call]
+    settings = fit_to_system(settings)
+    sys.setswitchinterval(_SWITCH)
     # opened before anything listens, and held by nobody else, so that it goes when another one comes
-    opened = Snapshot.open(settings, verify=settings.verify and parent is None)  # the parent has verified it
-    service = Service(settings, opened, reloaded=tell_parent, failed=failed)
+    opened = Snapshot.open(settings, verify=settings.verify and supervisor is None)  # the supervisor has verified it
+    service = Service(
+        settings, opened, reloaded=None if supervisor is None else supervisor.tell_to_reload, failed=failed
+    )
     del opened
+    crowd = Crowd(settings)
     config = uvicorn.Config(
         build(settings, service),
+        http=crowd.protocol(),  # type: ignore[arg-type]  # it is only ever called
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nobody's headers are trusted
         ws="none",
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=settings.stop_seconds,
     )
-    server = _Server(config, listening, lambda: service.background(service.reload_quietly()))
-    if parent is not None:
+    server = _Server(
+        config,
+        crowd,
+        alone=supervisor is None,
+        listening=listening,
+        reload=lambda: service.background(service.reload_quietly()),
+    )
+    if supervisor is not None:
         threading.Thread(target=_stop_with_parent, args=(server,), daemon=True).start()
+        supervisor.state = lambda: (
+            _HANGS
+            if server.hangs(settings.hang_seconds) or service.turns.hangs
+            else _READY
+            if service.ready
+            else _ALIVE
+        )
     server.run(sockets=[sock])
     flush()
     note("stopped", pid=os.getpid())
+    if service.turns.under_way:  # the interpreter would wait for it to end
+        os._exit(1 if failures or service.turns.hangs else 0)
     if failures:
         raise RelaeError(f"{settings.path} cannot be served: {failures[0]}") from failures[0]
 
@@ -188,11 +228,33 @@ def be_worker() -> None:
         told = json.loads(stdin.readline())
     configure()
     settings = Settings(**told["settings"])
+    supervised = _Supervised(told["parent"], told["life"])
     try:
-        work(settings, socket.socket(fileno=told["socket"]), parent=told["parent"])
+        work(settings, socket.socket(fileno=told["socket"]), supervisor=supervised)
     except RelaeError as error:
         note("the worker cannot start", ERROR, reason=str(error))
         sys.exit(1)
+
+
+class _Supervised:
+    """The supervisor, as a worker sees it: a thread gives signs of life as long as the interpreter runs."""
+
+    def __init__(self, pid: int, life: int) -> None:
+        self._pid, self._life = pid, life
+        self.state: Callable[[], bytes] = lambda: _ALIVE
+        os.set_blocking(life, False)
+        threading.Thread(target=self._give_signs, daemon=True).start()
+
+    def _give_signs(self) -> None:
+        while True:
+            with suppress(OSError):  # nobody reads them
+                os.write(self._life, self.state())
+            sleep(_TICK)
+
+    def tell_to_reload(self) -> None:
+        """Have all workers reload, because a request made this one."""
+        if _HANG_UP is not None:
+            os.kill(self._pid, _HANG_UP)
 
 
 # --- several workers -----------------------------------------------------------------------------------------------
@@ -201,12 +263,15 @@ def be_worker() -> None:
 @dataclass
 class _Worker:
     process: "subprocess.Popen[bytes]"
-    started: float
+    life: FileIO  # where its signs of life arrive
+    seen: float  # when the last one did
+    was_ready: bool = False
+    heard: bool = False
     due: float | None = None  # when it is replaced, once it has ended
 
 
 class Supervisor:
-    """Starts workers on one socket, passes signals on to them, and replaces those that die."""
+    """Starts workers on one socket, passes signals on to them, and replaces those that die or hang."""
 
     def __init__(self, settings: Settings, sock: socket.socket, metrics: str) -> None:
         self._settings, self._sock, self._metrics = settings, sock, metrics
@@ -236,6 +301,8 @@ class Supervisor:
                 return
             if sig == signal.SIGHUP:
                 self._tell_all(signal.SIGHUP)
+            for worker in self._workers:
+                self._end_if_it_hangs(worker)
             self._replace_the_dead()
 
     def _next_signal(self, seconds: float) -> int | None:
@@ -245,7 +312,10 @@ class Supervisor:
             return None
 
     def _start(self) -> _Worker:
+        life, worker_life = os.pipe()
+        os.set_blocking(life, False)
         told = {
+            "life": worker_life,
             "settings": {**asdict(self._settings), "path": str(self._settings.path.absolute())},
             "socket": self._sock.fileno(),
             "parent": os.getpid(),
@@ -256,17 +326,31 @@ class Supervisor:
             process = subprocess.Popen(
                 [sys.executable, "-m", "relae.serve._worker"],
                 stdin=subprocess.PIPE,
-                pass_fds=[self._sock.fileno()],
+                pass_fds=[self._sock.fileno(), worker_life],
                 env={**os.environ, SHARED: self._metrics},
                 start_new_session=True,  # Ctrl-C is for the supervisor, which tells the workers once
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, held)
+            os.close(worker_life)
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # it has ended already, which is found out in a moment
             process.stdin.write(json.dumps(told).encode() + b"\n")  # not on the command line: the key is in it
             process.stdin.flush()
-        return _Worker(process, monotonic())
+        return _Worker(process, FileIO(life), monotonic())
+
+    def _end_if_it_hangs(self, worker: _Worker) -> None:
+        """Kill a worker that says that it hangs, or does not say anything, as when it was stopped by a signal."""
+        if worker.life.closed:  # it has ended
+            return
+        if signs := worker.life.read(_PIPE) or b"":
+            worker.heard, worker.seen = True, monotonic()
+            worker.was_ready |= _READY in signs
+        silence = monotonic() - worker.seen
+        patience = self._settings.hang_seconds + _TICK if worker.heard else _START + self._settings.hang_seconds
+        if (signs.endswith(_HANGS) or silence > patience) and worker.process.poll() is None:
+            note("a worker hangs, and is ended", ERROR, pid=worker.process.pid, silent_seconds=round(silence, 1))
+            worker.process.kill()
 
     def _replace_the_dead(self) -> None:
         for at, worker in enumerate(self._workers):
@@ -278,20 +362,11 @@ class Supervisor:
                 self._workers[at] = self._start()
 
     def _delay_after(self, dead: _Worker) -> float:
-        """Seconds until a worker is replaced: none, unless workers end as soon as they start."""
+        """Seconds until a worker is replaced: none, unless workers end before they are ready."""
         _close(dead)
-        lived = monotonic() - dead.started
-        note(
-            "a worker ended",
-            ERROR,
-            pid=dead.process.pid,
-            exit_code=dead.process.returncode,
-            lived_seconds=round(lived, 1),
-        )
-        self._early_ends = self._early_ends + 1 if lived < _SHORT_LIFE else 0
-        settled = any(
-            worker.process.poll() is None and monotonic() - worker.started >= _SHORT_LIFE for worker in self._workers
-        )
+        note("a worker ended", ERROR, pid=dead.process.pid, exit_code=dead.process.returncode, ready=dead.was_ready)
+        self._early_ends = 0 if dead.was_ready else self._early_ends + 1
+        settled = any(worker.process.poll() is None and worker.was_ready for worker in self._workers)
         if self._early_ends >= _PATIENCE * self._settings.workers and not settled:
             raise RelaeError("the workers end as soon as they start: the log above says why")
         return min(_LONGEST_DELAY, 0.1 * 2.0**self._early_ends) if self._early_ends > 1 else 0.0
@@ -303,7 +378,8 @@ class Supervisor:
 
     def _stop(self) -> None:
         """End all workers: politely, then, at a second signal or after a while, at once."""
-        self._sock.close()  # the workers close theirs, and then nobody connects in vain
+        turn_away(self._sock)
+        self._sock.close()  # the workers accept what waits and close theirs, and then nobody connects in vain
         self._tell_all(signal.SIGTERM)
         deadline = monotonic() + self._settings.stop_seconds + 5
         while any(worker.process.poll() is None for worker in self._workers):
@@ -316,6 +392,7 @@ class Supervisor:
 
 def _close(worker: _Worker) -> None:
     """Let go of a worker that has ended."""
+    worker.life.close()
     with suppress(BrokenPipeError):  # what it did not live to read
         if worker.process.stdin is not None:
             worker.process.stdin.close()

@@ -93,15 +93,7 @@ def read_recommend(body: bytes, limits: Settings) -> RecommendQuestion:
 def read_batch(body: bytes, limits: Settings) -> BatchQuestion:
     """Read the body of /v1/recommend/batch."""
     fields = _Fields.of(body, limits, ("histories", "users", *_WISH))
-    who, wish = fields.several(), fields.wish()
-    if len(who) * wish.k > limits.max_results:
-        raise Problem(
-            422,
-            f"{len(who):,} lists of {wish.k:,} are {len(who) * wish.k:,} items, and an answer has at most "
-            f"{limits.max_results:,}: ask for fewer at a time",
-            "k",
-        )
-    return BatchQuestion(who, wish)
+    return BatchQuestion(fields.several(), fields.wish())
 
 
 def read_path(body: bytes, limits: Settings) -> PathQuestion:

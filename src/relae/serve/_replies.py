@@ -1,9 +1,12 @@
 """From a question to its answer, on one snapshot: all that is worked off the event loop."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from relae.models import Dial, Explanation
@@ -35,14 +38,47 @@ def encode(answer: Any) -> bytes:
     return to_json(answer, inf_nan_mode="null")
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of recommendations on one snapshot, looked up once per request, however many lists it asks for."""
+
+    wish: Wish
+    k: int  # at most the items of the model
+    allow: NDArray[np.int64] | None
+    deny: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, wish: Wish, lists: int = 1) -> "Options":
+        """Look up the ids of a wish for so many lists, and refuse what would cost too much."""
+        k = min(wish.k, len(snapshot.ids))
+        limits = snapshot.description["limits"]
+        for most, what, field in (
+            (limits["results"], "an answer has at most", "k"),
+            (limits["explained"] if wish.explain else lists * k, "with explain, an answer has at most", "explain"),
+        ):
+            if lists * k > most:
+                raise Problem(
+                    422,
+                    f"{lists:,} lists of {k:,} are {lists * k:,} items, and {what} {most:,}: ask for fewer at a time",
+                    field,
+                )
+        return cls(wish, k, snapshot.columns(wish.allow), snapshot.columns(wish.deny))
+
+    def filters(self, snapshot: Snapshot, tastes: Sequence[Taste]) -> dict[str, Any]:
+        """Return what `recommend` takes beside histories and k."""
+        seen = snapshot.seen(tastes) if self.wish.exclude_seen else None
+        return {"exclude_seen": self.wish.exclude_seen, "seen": seen, "allow": self.allow, "deny": self.deny}
+
+
 def recommend(snapshot: Snapshot, question: RecommendQuestion) -> Recommendation:
     """Answer with one list."""
-    [result] = _lists(snapshot, [snapshot.taste(question.who)], question.wish)
+    [result] = _lists(snapshot, [snapshot.taste(question.who)], Options.of(snapshot, question.wish))
     return result
 
 
-def turns(snapshot: Snapshot, question: BatchQuestion) -> list[list[Taste]]:
-    """Divide the histories of a batch, in their order."""
+def batch_turns(snapshot: Snapshot, question: BatchQuestion) -> tuple[list[list[Taste]], Options]:
+    """Divide the histories of a batch, in their order, and look up the options that they share."""
+    options = Options.of(snapshot, question.wish, len(question.who))
     turns: list[list[Taste]] = []
     room = 0
     for at, who in enumerate(question.who):
@@ -55,38 +91,39 @@ def turns(snapshot: Snapshot, question: BatchQuestion) -> list[list[Taste]]:
             room = max(_TURN_ITEMS, len(taste.columns))
         turns[-1].append(taste)
         room -= len(taste.columns)
-    return turns
+    return turns, options
 
 
-def recommend_turn(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> bytes:
+def batch_turn(snapshot: Snapshot, tastes: Sequence[Taste], options: Options) -> bytes:
     """Answer with some lists of a batch, as JSON without the brackets around it."""
-    return encode(_lists(snapshot, tastes, wish))[1:-1]
+    return encode(_lists(snapshot, tastes, options))[1:-1]
 
 
-def path_turns(snapshot: Snapshot, question: PathQuestion) -> list[list[Dials]]:
-    """Return the dials of a path, in turns: all ξ share one projection, and every item norm costs one."""
+def path_turns(snapshot: Snapshot, question: PathQuestion) -> tuple[list[list[Dials]], Taste, Options]:
+    """Return the dials of a path in turns, and what the turns share.
+
+    All ξ share one projection, and every item norm costs one.
+    """
     low, high = snapshot.needs("xi").xi_interval_
     at = question.wish.dials
     if question.item_norms is not None:
-        return [[at._replace(item_norm=item_norm)] for item_norm in question.item_norms]
-    spread = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
-    return [[at._replace(xi=xi) for xi in question.xis or spread]]
+        turns = [[at._replace(item_norm=item_norm)] for item_norm in question.item_norms]
+    else:
+        spread = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
+        turns = [[at._replace(xi=xi) for xi in question.xis or spread]]
+    options = Options.of(snapshot, question.wish, sum(map(len, turns)))
+    return turns, snapshot.taste(question.who), options
 
 
-def path_turn(snapshot: Snapshot, dials: Sequence[Dials], question: PathQuestion) -> bytes:
+def path_turn(snapshot: Snapshot, dials: Sequence[Dials], along_xi: bool, taste: Taste, options: Options) -> bytes:
     """Answer with the lists at some dials, as JSON without the brackets around it."""
-    matrix, wish = snapshot.matrix([snapshot.taste(question.who)]), question.wish
-    options: dict[str, Any] = {
-        "exclude_seen": wish.exclude_seen,
-        "allow": snapshot.columns(wish.allow),
-        "deny": snapshot.columns(wish.deny),
-    }
+    matrix, filters = snapshot.matrix([taste]), options.filters(snapshot, [taste])
     places = [snapshot.standing(each) for each in dials]
-    if question.item_norms is None:
+    if along_xi:
         path = [Dial(*cast(Any, place)) for place in places]
-        lists = snapshot.needs("xi").recommend_path(matrix, path, wish.k, **options)
+        lists = snapshot.needs("xi").recommend_path(matrix, path, options.k, **filters)
     else:  # ξ may be left to the model
-        lists = [snapshot.at(each).recommend(matrix, wish.k, **options) for each in dials]
+        lists = [snapshot.at(each).recommend(matrix, options.k, **filters) for each in dials]
     return encode([_point(snapshot, at, ids[0].tolist()) for at, (ids, _) in zip(places, lists, strict=True)])[1:-1]
 
 
@@ -95,11 +132,13 @@ def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
     snapshot.needs("explanations")
     column = snapshot.column(question.item)
     model = cast(Any, snapshot.at(question.dials))
-    [explanation] = model.explain_all(snapshot.matrix([snapshot.taste(question.who)]), [snapshot.ids[column]])
+    taste = snapshot.taste(question.who)
+    [explanation] = model.explain_all(snapshot.matrix([taste]), [snapshot.ids[column]])
     [because] = _because(snapshot, [explanation], None)
     return {
         "item": snapshot.item(column),
         "score": explanation.score,
+        "seen": taste.has_had(column),
         **told(snapshot.standing(question.dials)),
         "because": because,
     }
@@ -131,18 +170,13 @@ def similar(snapshot: Snapshot, name: Id, k: int) -> SimilarItems:
 # --- lists ---------------------------------------------------------------------------------------------------------
 
 
-def _lists(snapshot: Snapshot, tastes: Sequence[Taste], wish: Wish) -> list[Recommendation]:
+def _lists(snapshot: Snapshot, tastes: Sequence[Taste], options: Options) -> list[Recommendation]:
+    wish = options.wish
     if wish.explain:
         snapshot.needs("explanations", "explain")
     model = snapshot.at(wish.dials)
     matrix = snapshot.matrix(tastes)
-    ids, scores = model.recommend(
-        matrix,
-        wish.k,
-        exclude_seen=wish.exclude_seen,
-        allow=cast(Any, snapshot.columns(wish.allow)),
-        deny=cast(Any, snapshot.columns(wish.deny)),
-    )
+    ids, scores = model.recommend(matrix, options.k, **options.filters(snapshot, tastes))
     dials = told(snapshot.standing(wish.dials))
     results: list[Recommendation] = []
     for row, taste in enumerate(tastes):
@@ -177,20 +211,22 @@ def _add_reasons(snapshot: Snapshot, model: Any, history: Any, items: list[Recom
 
 def _because(snapshot: Snapshot, explanations: Sequence[Explanation], most: int | None) -> list[list[Because]]:
     """The reasons of each explanation: all of them, or the largest that are positive."""
-    answer: list[list[Because]] = []
-    for explanation in explanations:
-        names, shares = explanation.items[:most], explanation.shares[:most].tolist()
-        columns = snapshot.model.items_.positions(names).tolist()
-        answer.append(
-            [
-                {"item": name, "title": snapshot.title(column), "share": share, "contribution": contribution}
-                for name, column, share, contribution in zip(
-                    names, columns, shares, explanation.contributions[:most].tolist(), strict=True
-                )
-                if most is None or contribution > 0
-            ]
-        )
-    return answer
+    named = [explanation.items[:most] for explanation in explanations]
+    columns = iter(snapshot.model.items_.positions(list(chain.from_iterable(named))).tolist())
+    return [
+        [
+            {"item": name, "title": snapshot.title(column), "share": share, "contribution": contribution}
+            for name, column, share, contribution in zip(
+                names,
+                columns,  # each list takes as many as it has names, which must come first for that
+                explanation.shares[:most].tolist(),
+                explanation.contributions[:most].tolist(),
+                strict=False,
+            )
+            if most is None or contribution > 0
+        ]
+        for names, explanation in zip(named, explanations, strict=True)
+    ]
 
 
 def _point(snapshot: Snapshot, dials: Dials, padded: list[int]) -> PathPoint:

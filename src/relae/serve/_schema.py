@@ -4,11 +4,13 @@ from typing import Any
 
 from relae.algebra import NORMS
 from relae.serve._questions import MAX_QUERY, MAX_WEIGHT, XIS
+from relae.serve._search import MAX_WORDS
 from relae.serve._settings import Settings
 
 Schema = dict[str, Any]
 
 _ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'An id; "260" finds the integer 260.'}
+_QUERY = f"Words of a title, of which the longest {MAX_WORDS} count, or an id."
 _NULL: Schema = {"type": "null"}
 _XI: Schema = {"type": "number", "minimum": XIS[0], "maximum": XIS[1]}
 _NORM: Schema = {"type": "number", "minimum": NORMS[0], "maximum": NORMS[1]}
@@ -81,7 +83,7 @@ class Schemas:
         text = {"type": "string", "maxLength": MAX_QUERY, "default": ""}
         return {
             "parameters": [
-                {"name": "q", "in": "query", "schema": text, "description": "Words of a title, or an id."},
+                {"name": "q", "in": "query", "schema": text, "description": _QUERY},
                 {"name": "limit", "in": "query", "schema": self._whole(20)},
             ]
         }
@@ -116,7 +118,8 @@ class Schemas:
             **_DIALS,
             "allow": ids | {"description": "Items that alone may be recommended."},
             "deny": ids | {"description": "Items that are never recommended."},
-            "exclude_seen": _flag(True) | {"description": "Leave out the items of the history."},
+            "exclude_seen": _flag(True)
+            | {"description": "Leave out the items of the history, and what a user has seen beside it."},
         }
         if explain:
             wish["explain"] = _flag(False) | {"description": "Say what each item is recommended for."}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 # Letters that Unicode does not take apart into a letter and an accent.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
+MAX_WORDS = 10  # of a search
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -43,11 +44,13 @@ class TitleIndex:
         """Return the columns whose titles have all the words of a query.
 
         Those come first that have every word as a whole, then those that have every word at a word's start, then those
-        that have them anywhere; each by popularity.
+        that have them anywhere; each by popularity. Every word is looked for in all titles that are left, so
+        that of more than ten distinct words only the longest ten count.
         """
-        words = fold(query).split()
+        # the longest leaves the fewest for the others
+        words = sorted(dict.fromkeys(fold(query).split()), key=len, reverse=True)[:MAX_WORDS]
         columns, texts = self._order, self._texts
-        for word in sorted(words, key=len, reverse=True):  # the longest leaves the fewest for the others
+        for word in words:
             found = _contain(texts, word)
             columns, texts = columns[found], list(compress(texts, found))
         starts, wholes = np.ones(len(texts), bool), np.ones(len(texts), bool)

@@ -1,34 +1,34 @@
 """The state of a running service: the model in use, whose turn it is, and how a new model takes over."""
 
 import asyncio
+import gc
 import hmac
 import os
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from logging import ERROR, WARNING
+from pathlib import Path
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from relae.errors import RelaeError
-from relae.linalg import limit_threads
 from relae.serve import _replies
 from relae.serve._log import note
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem
-from relae.serve._questions import Dials, ExplainQuestion, History, RecommendQuestion, Wish
+from relae.serve._questions import Dials, ExplainQuestion, History, Id, PathQuestion, RecommendQuestion, Wish
+from relae.serve._replies import Options
 from relae.serve._settings import Settings
+from relae.serve._shared import Shared
 from relae.serve._snapshot import Snapshot
+from relae.serve._turns import Turns
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+_LOOK_EVERY = 1.0  # seconds between looks at the files of the model
 
 
 class Service:
-    """One model folder, answered from by one thread.
-
-    The compiled kernels use the cores themselves and run one at a time, so that more threads would only wait for each
-    other; with one, the memory in use is that of one request, and the event loop stays free.
+    """One model folder, and the turns of those who ask.
 
     Parameters
     ----------
@@ -54,34 +54,60 @@ class Service:
         self.metrics = Metrics(lambda: self.snapshot)
         self._reloaded, self._failed = reloaded, failed
         self._key = None if settings.api_key is None else settings.api_key.encode()
-        # how many threads the kernels use is a matter of the thread that calls them
-        self._pool = ThreadPoolExecutor(1, "relae", initializer=limit_threads, initargs=(settings.threads,))
-        self._waiting = 0
-        self._one_reload = asyncio.Lock()
+        self._lost: Path | None = None  # a file that was overwritten
+        self.turns = Turns(settings)
+        self._reload = Shared(self._open_again)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open the model if it is not open yet, make ready in the background, and end after the last answer."""
-        async with self._one_reload:  # a reload that is asked for meanwhile comes after it
-            if self.snapshot is None:
-                self.snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
-            self.background(self._make_ready(self.snapshot))
+        if self.snapshot is None:
+            self.snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
+        self.background(self._make_ready(self.snapshot))
+        looking = [asyncio.create_task(work) for work in (self.turns.look_after(), self._look_at_files())]
         try:
             yield
         finally:
             self.ready = False
-            await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+            for task in looking:
+                task.cancel()
+            await self.turns.end()
+
+    async def _look_at_files(self) -> None:
+        """Give the model up if its files are overwritten in place: it is no longer what was saved.
+
+        Where a file became shorter, whoever looks at what is gone ends the process before this can notice.
+        """
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            snapshot = self.snapshot
+            if snapshot is None:
+                continue
+            try:
+                file = await asyncio.to_thread(snapshot.saved.overwritten)
+            except OSError:  # the disk does not answer: the mapping may still
+                continue
+            if file is not None and snapshot is self.snapshot:
+                note(
+                    "a file of the model was overwritten while it was served; nothing is answered",
+                    ERROR,
+                    file=str(file),
+                )
+                self.snapshot, self.ready, self._lost = None, False, file
 
     async def _make_ready(self, snapshot: Snapshot) -> None:
         started = perf_counter()
         try:
-            await self._compute(_warm_up, snapshot)
+            await self.turns.take_for_all(_warm_up, snapshot)
         except Exception as error:
             note("the first recommendation failed", ERROR, error=error, path=str(self.settings.path))
             if self._failed is not None:
                 self._failed(error)
             return
+        # what is there now stays: to look through it for garbage, again and again, would take longer than most answers
+        gc.collect()
+        gc.freeze()
         self.ready = True
         about = snapshot.description
         if about["fitted"].get("form") == "dual":
@@ -94,26 +120,15 @@ class Service:
     @property
     def current(self) -> Snapshot:
         """The model in use; to be taken once per request."""
+        if self._lost is not None:
+            raise Problem(
+                503,
+                f"{self._lost.name} of the model was overwritten while it was served: save the model again, and reload",
+                headers={"Retry-After": "5"},
+            )
         if self.snapshot is None:
             raise Problem(503, "the model is not open yet: try again in a moment", headers={"Retry-After": "1"})
         return self.snapshot
-
-    async def turn(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Do some work off the event loop, in the order in which it came."""
-        if self._waiting >= self.settings.max_waiting:
-            raise Problem(
-                503,
-                f"{self._waiting:,} requests are waiting already: try again in a moment",
-                headers={"Retry-After": "1"},
-            )
-        self._waiting += 1
-        try:
-            return await self._compute(work, *args, **kwargs)
-        finally:
-            self._waiting -= 1
-
-    async def _compute(self, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(*args, **kwargs))
 
     def check_key(self, authorization: str | None, api_key: str | None) -> None:
         """Raise a problem unless the key is right, in a time that tells nothing of it."""
@@ -153,35 +168,58 @@ class Service:
         return snapshot
 
     async def reload(self) -> Snapshot:
-        """Open the folder anew and swap the model in; one that cannot be used leaves the old one in place."""
-        async with self._one_reload:
-            started = perf_counter()
-            try:
-                snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
-                await self._compute(_warm_up, snapshot)
-            except (RelaeError, OSError) as error:
-                self.metrics.reload(good=False)
-                note("reload failed, the old model stays", ERROR, reason=str(error), path=str(self.settings.path))
-                raise Problem(409, f"the old model stays in use, because the new one cannot be: {error}") from error
-            except Exception as error:
-                self.metrics.reload(good=False)
-                note("reload failed, the old model stays", ERROR, error=error, path=str(self.settings.path))
-                raise Problem(409, f"the old model stays in use, because the new one failed: {error!r}") from error
-            self.snapshot = snapshot  # requests under way finish on the old one
-            self.metrics.reload(good=True)
-            about, seconds = snapshot.description, round(perf_counter() - started, 3)
-            note("reloaded", pid=os.getpid(), model=about["model"], created=about["created"], seconds=seconds)
-            return snapshot
+        """Open the folder anew and swap the model in; one that cannot be used leaves the old one in place.
+
+        However many ask while a reload is under way, they share one more.
+        """
+        return await self._reload()
+
+    async def _open_again(self) -> Snapshot:
+        started = perf_counter()
+        try:
+            snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
+            await self.turns.take_for_all(_warm_up, snapshot)
+        except (RelaeError, OSError) as error:
+            self.metrics.reload(good=False)
+            note("reload failed, the old model stays", ERROR, reason=str(error), path=str(self.settings.path))
+            raise Problem(409, f"the old model stays in use, because the new one cannot be: {error}") from error
+        except Exception as error:
+            self.metrics.reload(good=False)
+            note("reload failed, the old model stays", ERROR, error=error, path=str(self.settings.path))
+            raise Problem(409, f"the old model stays in use, because the new one failed: {error!r}") from error
+        if self._lost is not None:
+            self.ready, self._lost = True, None
+        self.snapshot = snapshot  # requests under way finish on the old one
+        self.metrics.reload(good=True)
+        about, seconds = snapshot.description, round(perf_counter() - started, 3)
+        note("reloaded", pid=os.getpid(), model=about["model"], created=about["created"], seconds=seconds)
+        return snapshot
 
 
 def _warm_up(snapshot: Snapshot) -> None:
-    """Ask what will be asked: kernels are compiled or loaded, and a model that cannot answer is found out."""
-    liked = snapshot.popular[:2].tolist() if snapshot.model.folds_in else []  # whoever has these two may be unknown
-    history = History([snapshot.ids[column] for column in liked])
-    explained = snapshot.linear is not None
-    wish = Wish(k=10, dials=Dials(), allow=None, deny=None, exclude_seen=True, explain=explained)
-    _replies.encode(_replies.recommend(snapshot, RecommendQuestion(history, wish)))
-    if explained:
+    """Ask every kind of question once.
+
+    Afterwards no kernel is left to compile or to load, and a model that cannot answer is found out.
+    """
+    limits = snapshot.description["limits"]
+    # whoever has these two may be unknown
+    liked = [snapshot.ids[column] for column in snapshot.popular[:2].tolist()] if snapshot.model.folds_in else []
+    asking: list[History | Id] = [History(liked), History([])]  # nobody's history is a case of its own
+    if snapshot.histories is not None and len(snapshot.histories.users):
+        asking += snapshot.histories.users.values[:1].tolist()
+    linear = snapshot.linear is not None
+    k = min(10, limits["k"], limits["results"], limits["explained"])
+    wish = Wish(k, Dials(), allow=snapshot.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
+    for who in asking:
+        _replies.encode(_replies.recommend(snapshot, RecommendQuestion(who, wish)))
+        if linear:
+            for xis, item_norms in (([0.5], None), (None, [0.5])):
+                path = PathQuestion(who, xis, item_norms, replace(wish, explain=False))
+                dials, taste, options = _replies.path_turns(snapshot, path)
+                _replies.path_turn(snapshot, dials[0], item_norms is None, taste, options)
+    several = [snapshot.taste(who) for who in asking]
+    _replies.batch_turn(snapshot, several, Options.of(snapshot, replace(wish, explain=False)))
+    if linear:
         item = snapshot.ids[snapshot.popular[0]]
-        _replies.explain(snapshot, ExplainQuestion(history, item, Dials()))
+        _replies.explain(snapshot, ExplainQuestion(History(liked), item, Dials(item_norm=0.5)))
         _replies.similar(snapshot, item, 10)

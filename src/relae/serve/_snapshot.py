@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,12 +24,20 @@ from relae.store import Saved, open_model
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """A history on the columns of the model: sorted, each once, with positive weights."""
+    """A history on the columns of the model: sorted, each once, with positive weights.
+
+    `seen` are the columns of what the user has had beside the history, sorted, None if there is nothing.
+    """
 
     columns: NDArray[np.int32]
     weights: NDArray[np.float32]
     unknown: Sequence[Id] = ()
     user: Id | None = None
+    seen: NDArray[np.int32] | None = None
+
+    def has_had(self, column: int) -> bool:
+        """Tell whether an item is in the history, or seen beside it."""
+        return column in self.columns or (self.seen is not None and column in self.seen)
 
 
 class Snapshot:
@@ -60,7 +68,8 @@ class Snapshot:
     @classmethod
     def open(cls, settings: Settings, verify: bool | None = None) -> "Snapshot":
         """Open the configured folder."""
-        return cls(open_model(settings.path, verify=settings.verify if verify is None else verify), settings)
+        verify = settings.verify if verify is None else verify
+        return cls(open_model(settings.path, verify=verify, in_memory=settings.in_memory), settings)
 
     # --- items -------------------------------------------------------------------------------------------------
 
@@ -127,11 +136,13 @@ class Snapshot:
             raise Problem(422, "this model was saved without its users: give a history instead", "user")
         [row] = self.histories.users.positions([user]).tolist()
         if row < 0:
-            raise Problem(404, f"user {shown(user)} is unknown to the model: give a history instead", "user")
-        matrix = self.histories.matrix
-        own = slice(*matrix.indptr[row : row + 2].tolist())
+            reason = None if self.histories.dropped is None else self.histories.dropped.why(user)
+            why = "is unknown to the model" if reason is None else f"was dropped by {reason} before the fit"
+            raise Problem(404, f"user {shown(user)} {why}: give a history instead", "user")
+        columns, weights = _row(self.histories.matrix, row)
+        seen = None if self.histories.seen is None else _row(self.histories.seen, row)[0]
         [name] = self.histories.users.take(np.array([row]))
-        return Taste(matrix.indices[own].astype(np.int32, copy=False), matrix.data[own], user=name)
+        return Taste(columns, weights, user=name, seen=seen if seen is not None and len(seen) else None)
 
     def matrix(self, tastes: Sequence[Taste]) -> Csr:
         """Return tastes as rows : (tastes, items)."""
@@ -142,6 +153,15 @@ class Snapshot:
             data = np.concatenate([taste.weights for taste in tastes])
             indices = np.concatenate([taste.columns for taste in tastes])
         return sp.csr_array((data, indices, indptr), shape=(len(tastes), len(self.ids)))
+
+    def seen(self, tastes: Sequence[Taste]) -> Csr | None:
+        """Return what is seen beside the tastes as rows : (tastes, items), None if there is nothing."""
+        if all(taste.seen is None for taste in tastes):
+            return None
+        rows = [np.empty(0, np.int32) if taste.seen is None else taste.seen for taste in tastes]
+        indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+        indices = np.concatenate(rows)
+        return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=(len(tastes), len(self.ids)))
 
     # --- the dials ---------------------------------------------------------------------------------------------
 
@@ -172,6 +192,7 @@ class Snapshot:
             "ids": settings.max_ids,
             "xis": settings.max_xis,
             "results": settings.max_results,
+            "explained": settings.max_explained,
             "body_bytes": settings.max_body_bytes,
         }
         return {
@@ -191,6 +212,12 @@ class Snapshot:
             "limits": limits,
             "loaded": self.loaded,
         }
+
+
+def _row(matrix: Csr, row: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Return the columns and values of a row."""
+    own = slice(*matrix.indptr[row : row + 2].tolist())
+    return matrix.indices[own].astype(np.int32, copy=False), matrix.data[own]
 
 
 def told(dials: Dials) -> _answers.Dials:

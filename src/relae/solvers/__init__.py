@@ -14,6 +14,7 @@ from relae.solvers._local import (
 )
 from relae.solvers._new_items import NewItems, without_new_items
 from relae.solvers._plan import (
+    DTYPES,
     NEIGHBOURS,
     SOLVERS,
     Forecast,
@@ -25,9 +26,10 @@ from relae.solvers._plan import (
     plan,
 )
 from relae.solvers._primal import PrimalInverse
-from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, failed_check, residual, solve
+from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, failed_check, residual, saved_form, solve
 
 __all__ = [
+    "DTYPES",
     "FORMS",
     "NEIGHBOURS",
     "SOLVERS",
@@ -54,6 +56,7 @@ __all__ = [
     "local_solutions",
     "plan",
     "residual",
+    "saved_form",
     "solve",
     "solve_local",
     "without_new_items",

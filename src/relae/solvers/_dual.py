@@ -7,7 +7,7 @@ the place of X.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from relae.linalg import (
+    FLOAT64,
+    FLOATS,
     Arrays,
     Csr,
     Dense,
+    Expected,
+    Layout,
     RowIndex,
     as_csr,
     csr_from_parts,
+    csr_layout,
     csr_parts,
     dense_sparse,
     gram,
@@ -39,6 +44,11 @@ _STRIP = 2048
 class DualInverse:
     """P as K⁻¹, the training matrix, the penalty and, if they differ, the weights of users."""
 
+    LAYOUT: ClassVar[Layout] = {
+        "kernel_inverse": Expected(FLOATS, ("rows", "rows"), mapped=True),
+        "row_weights": Expected(FLOAT64, ("rows",), optional=True),
+        **csr_layout("x", "rows"),
+    }
     solver = "dual"
     batch_bytes = 256e6  # large enough for matrix products, small beside any model
 
@@ -145,11 +155,8 @@ class DualInverse:
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
         """Return the inverse with this K⁻¹, which is not copied, and this X, which is."""
         square = arrays["kernel_inverse"]
-        if square.ndim != 2 or square.shape[0] != square.shape[1] or square.dtype.kind != "f":
-            raise ValueError(f"the inverse of the kernel has the shape {square.shape} of {square.dtype}")
         weights = np.array(arrays["row_weights"]) if "row_weights" in arrays else None
-        known = np.ones(len(square)) if weights is None else weights
-        if known.shape != (len(square),) or not (np.isfinite(known) & (known > 0)).all():
+        if weights is not None and not (np.isfinite(weights) & (weights > 0)).all():
             raise ValueError("row_weights is not a positive number per user")
         return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty, weights)
 

@@ -1,16 +1,17 @@
 """What every solver gives: P = (G + Λ)⁻¹ as something that histories can be projected through."""
 
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import Arrays, Csr, Dense
+from relae.linalg import Arrays, Csr, Dense, Layout
 
 
 class Inverse(Protocol):
     """P : (items, items), symmetric, held in whatever form the solver prefers."""
 
+    LAYOUT: ClassVar[Layout]  # what `from_arrays` expects
     solver: str
     batch_bytes: float  # of histories at a time that suit it best, counted by `bytes_per_user`
 
@@ -39,11 +40,11 @@ class Inverse(Protocol):
         """P[rows][:, columns] : (rows, columns), without the rest of these rows."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What `from_arrays` makes this inverse of again, beside the penalty."""
+        """Return the arrays of which, with the penalty, `from_arrays` makes this inverse again."""
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
-        """Return the inverse that `arrays` took apart; a ValueError if these are not its arrays."""
+        """Return the inverse of arrays of its layout; a ValueError if what they contain cannot be."""
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns), for the check."""

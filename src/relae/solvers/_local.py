@@ -8,7 +8,7 @@ What is kept is P̂, whose column j is p, sparse and not symmetric. With all ite
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,9 +20,11 @@ from relae.linalg import (
     Arrays,
     Csr,
     Dense,
+    Layout,
     as_csr,
     csr_block,
     csr_from_parts,
+    csr_layout,
     csr_parts,
     gram,
     gram_diagonal,
@@ -44,6 +46,7 @@ Supports = Callable[[Items], tuple[NDArray[np.int32], NDArray[np.int64]]]
 class LocalInverse:
     """P̂ as a sparse matrix, by rows."""
 
+    LAYOUT: ClassVar[Layout] = csr_layout("columns", "items", mapped=True)
     solver = "local"
     batch_bytes = 64e6
 

@@ -5,12 +5,13 @@ so: it was not there. Its column is fitted to the features alone, P̂_j = column
 from it is as for any other: w_j = max(Λ_j, (1 − ξ) / P̂_jj), B_j = e_j − P̂_j w_j.
 """
 
-from typing import Any, Self
+from collections.abc import Collection
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import Arrays, Csr, Dense
+from relae.linalg import FLOAT64, INT64, Arrays, Csr, Dense, Expected, Layout, prefixed
 from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse
 
@@ -19,6 +20,17 @@ _PREFIX = "new_"
 
 class NewItems:
     """An inverse of any form, with columns of another one for new items."""
+
+    LAYOUT: ClassVar[Layout] = prefixed(  # beside that of the base
+        {
+            "items": Expected(INT64, ("items without users",)),
+            "penalty": Expected(FLOAT64, ("items",)),
+            "diagonal": Expected(FLOAT64, ("items",), optional=True),
+            **DualInverse.LAYOUT,
+        },
+        _PREFIX,
+        shared=("items",),
+    )
 
     def __init__(
         self,
@@ -100,6 +112,11 @@ class NewItems:
         return {f"{_PREFIX}{name}": array for name, array in {**known, **self.other.arrays()}.items()}
 
     @classmethod
+    def layout(cls, names: Collection[str]) -> Layout:
+        """Return what is expected beside the arrays of the base, if one of these names is of new items."""
+        return cls.LAYOUT if any(name.startswith(_PREFIX) for name in names) else {}
+
+    @classmethod
     def around(cls, base: Inverse, arrays: Arrays) -> Inverse:
         """Return the base with the new columns that `arrays` took apart, or as it is if there are none."""
         own = {name.removeprefix(_PREFIX): arrays[name] for name in arrays if name.startswith(_PREFIX)}
@@ -107,13 +124,12 @@ class NewItems:
             return base
         items, penalty = np.array(own.pop("items")), np.array(own.pop("penalty"))
         diagonal = np.array(own.pop("diagonal")) if "diagonal" in own else None
-        vectors = [penalty] if diagonal is None else [penalty, diagonal]
-        fit = all(each.shape == (base.n_items,) and (np.isfinite(each) & (each > 0)).all() for each in vectors)
-        if items.ndim != 1 or not fit:
-            raise ValueError("the columns of new items do not fit the model")
-        if len(items) and not 0 <= items.min() <= items.max() < base.n_items:
-            raise ValueError(f"new items lie beyond the {base.n_items:,} items of the model")
-        return cls(base, DualInverse.from_arrays(own, penalty), items.astype(np.int64), diagonal)
+        for name, vector in (("penalty", penalty), ("diagonal", penalty if diagonal is None else diagonal)):
+            if not (np.isfinite(vector) & (vector > 0)).all():
+                raise ValueError(f"{_PREFIX}{name} is not a positive number per item")
+        if not 0 <= items[0] <= items[-1] < base.n_items or (items[1:] <= items[:-1]).any():
+            raise ValueError(f"new items are not in order, or lie beyond the {base.n_items:,} items of the model")
+        return cls(base, DualInverse.from_arrays(own, penalty), items, diagonal)
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from relae._common.limits import free_address_space
 from relae.errors import PlanError
 from relae.linalg import inverse_workspace_bytes, local_workspace_bytes
 
@@ -198,13 +199,8 @@ def available_memory() -> int:
     import psutil
 
     free = [int(psutil.virtual_memory().available), *_control_group_memory()]
-    if sys.platform != "win32":
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            free.append(limit - int(psutil.Process().memory_info().vms))
-    return max(min(free), 0)
+    within_limit = free_address_space()
+    return max(min([*free, *([] if within_limit is None else [within_limit])]), 0)
 
 
 def _control_group_memory(

@@ -1,13 +1,25 @@
 """P by inverting G + Λ itself: a square of items × items."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from relae.linalg import Arrays, Csr, Dense, dense_sparse, gram, invert_spd, sparse_dense, transpose
+from relae.linalg import (
+    FLOATS,
+    Arrays,
+    Csr,
+    Dense,
+    Expected,
+    Layout,
+    dense_sparse,
+    gram,
+    invert_spd,
+    sparse_dense,
+    transpose,
+)
 
 _STRIP = 2048
 
@@ -15,6 +27,7 @@ _STRIP = 2048
 class PrimalInverse:
     """P as a dense array."""
 
+    LAYOUT: ClassVar[Layout] = {"inverse": Expected(FLOATS, ("items", "items"), mapped=True)}
     solver = "primal"
     batch_bytes = 24e6  # the scores are still in the cache when they are ranked, and their memory is used again
 
@@ -59,10 +72,7 @@ class PrimalInverse:
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
         """Return the inverse with this P; nothing is copied."""
-        square = arrays["inverse"]
-        if square.shape != (len(penalty), len(penalty)) or square.dtype.kind != "f":
-            raise ValueError(f"the inverse of {len(penalty):,} items has the shape {square.shape} of {square.dtype}")
-        return cls(square)
+        return cls(arrays["inverse"])
 
     def with_rows(self, rows: Csr) -> "PrimalInverse":
         """(A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.

@@ -25,6 +25,20 @@ TOLERANCE = 1e-3
 _PROBES = 4
 
 
+def saved_form(solver: str, form: str) -> str:
+    """Return the form that an inverse of a solver is saved in: "auto" is the one that serves fastest.
+
+    A ValueError if there is no way from the solver to the form.
+    """
+    if form == "auto":
+        return "primal" if solver == "dual" else solver
+    if form in ("fitted", solver):
+        return solver
+    if form == "primal" and solver == "dual":
+        return form
+    raise ValueError(f"this model has the {solver} form, and cannot be saved in the {form} form")
+
+
 @dataclass(frozen=True)
 class Solution:
     """P, the plan it was made by and how exact it is."""

@@ -3,31 +3,36 @@
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data import Ids, Interactions, gini
+from relae.data import Interactions, gini
 from relae.errors import StoreError
-from relae.linalg import csr_from_parts, csr_parts, load_kernels
-from relae.recommender import HistoryRecommender, encode
-from relae.solvers import FORMS, Progress
-from relae.store._folder import check_place, read, write
+from relae.linalg import check_layout, load_kernels
+from relae.recommender import HistoryRecommender, number, shortened, text, whole
+from relae.solvers import FORMS, Progress, ensure_memory
+from relae.store._folder import Place, reserve
+from relae.store._format import Record
 from relae.store._kinds import KINDS, kind
+from relae.store._read import FileState, overwritten, read
+from relae.store._size import forecast_size
+from relae.store._users import check_user_facts, read_users, user_arrays, user_facts, user_layout, users_of_fit
 
-_OWN = "x"  # what the histories of the fit are called in a model that has them as they are
+_IMPOSSIBLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what a corrupt folder leads to
 
-__all__ = ["KINDS", "Saved", "check_place", "kind", "load", "open_model", "save"]
+__all__ = ["KINDS", "Place", "Saved", "forecast_size", "kind", "load", "open_model", "reserve", "save"]
 
 
 def save(
     model: HistoryRecommender,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Place,
     *,
     form: str = "fitted",
     histories: Interactions | None = None,
@@ -39,14 +44,16 @@ def save(
     Parameters
     ----------
     path
-        A new or empty folder, or that of an earlier model.
+        A new or empty folder, or that of an earlier model; or what `reserve` gives, where a fit takes long and the
+        folder shall be held meanwhile.
     form
         Of the inverse of a linear autoencoder: "fitted" (as it was solved); "primal", which is P itself: a model solved
         in the dual form is turned into it row by row, in bounded memory; "dual" or "local", for those solved so; or
         "auto", which serves fastest: primal for exact models.
     histories
-        Users whom the saved model shall know by their ids, with what they have; such as the training data. Anyone who
-        has the folder can read them. A model that `holds_histories` holds those of the fit in any case, without the
+        Users whom the saved model shall know by their ids, with what they have and what else they have seen; such as
+        the training data. The ids of users whom filters dropped go along, to tell them from strangers. Anyone who has
+        the folder can read them. A model that `holds_histories` holds those of the fit in any case, without the
         users' ids.
     title
         What the data is called.
@@ -67,18 +74,20 @@ def save(
     state = model._state(form)
     arrays = dict(state.arrays)
     if histories is not None:
-        given = csr_parts("histories", encode(histories, model.items_).matrix)
-        arrays |= {"users": histories.users.encode()} | ({} if _has(arrays, given) else given)
+        arrays |= user_arrays(histories, model.items_, arrays)
     record = {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "title": title,
         "model": name,
         "parameters": {key: _plain(value) for key, value in model.get_params().items()},
         "fitted": dict(state.facts),
-        "data": _statistics(model) | {"histories": histories is not None, "titles": model.titles_ is not None},
+        "data": _statistics(model)
+        | user_facts(histories, arrays, model.users_)
+        | {"titles": model.titles_ is not None},
         "versions": _versions(),
     }
-    write(Path(path), record, arrays, progress)
+    with nullcontext(path) if isinstance(path, Place) else reserve(path) as place:
+        place.write(record, arrays, progress)
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,15 @@ class Saved:
     info: Mapping[str, Any]
     model: HistoryRecommender
     _arrays: Mapping[str, NDArray[Any]]
+    _files: dict[str, FileState] = field(default_factory=dict)
+
+    def overwritten(self) -> Path | None:
+        """Return a file that was overwritten in place since it was mapped: to use the model is no longer safe.
+
+        Where a file became shorter, the process ends at the next look at what is gone (SIGBUS). What was replaced by
+        a new file, as a save does it, is not overwritten.
+        """
+        return overwritten(self.path, dict(self.info), self._files)
 
     @property
     def size(self) -> int:
@@ -97,22 +115,21 @@ class Saved:
 
     @cached_property
     def histories(self) -> Interactions | None:
-        """What the users have whom the model knows by their ids, None if it was saved without."""
-        if "users" not in self._arrays:
-            return None
+        """What the users have, and have seen, whom the model knows by their ids; None if it was saved without."""
         try:
-            users = Ids.decode(self._arrays["users"])
-            name = "histories" if "histories_starts" in self._arrays else _OWN
-            matrix = csr_from_parts(name, self._arrays, (len(users), len(self.model.items_)))
-            found = Interactions(matrix, users, self.model.items_)
-        except (ValueError, KeyError) as error:
+            found = read_users(self._arrays, self.info["data"], self.model.items_)
+        except _IMPOSSIBLE as error:
             raise _corrupt(self.path, error) from error
-        found.titles = self.model.titles_
+        if found is not None:
+            found.titles = self.model.titles_
         return found
 
 
-def open_model(path: str | os.PathLike[str], *, verify: bool = False) -> Saved:
+def open_model(path: str | os.PathLike[str], *, verify: bool = False, in_memory: bool = False) -> Saved:
     """Open a model folder. Arrays are mapped, not read: large models open at once, and processes share their memory.
+
+    The files of a mapped model must not be overwritten in place, which `save` never does: a process that looks at what
+    is gone from a file ends (SIGBUS).
 
     Parameters
     ----------
@@ -120,6 +137,8 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False) -> Saved:
         The folder.
     verify
         Read all of it, and check every checksum.
+    in_memory
+        Read all of it into memory, so that its files may change.
 
     Raises
     ------
@@ -127,14 +146,53 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False) -> Saved:
         If there is no model, or it is corrupt or of a newer format.
     """
     place = Path(path)
-    record, arrays = read(place, verify=verify)
+    check = partial(_blank_model, place, in_memory)
+    record, model, arrays, files = read(place, check, verify=verify, in_memory=in_memory)
     try:
-        model = kind(record["model"])(**record["parameters"])
         model._restore(record["fitted"], arrays)
-        info = {key: record[key] for key in ("title", "created", "data", "versions")}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        model._user_ids_ = users_of_fit(arrays, record["data"], model.n_users_)
+    except _IMPOSSIBLE as error:
         raise _corrupt(place, error) from error
-    return Saved(place, record | info, model, arrays)
+    return Saved(place, record, model, arrays, files)
+
+
+def _blank_model(path: Path, in_memory: bool, record: Record) -> HistoryRecommender:
+    """Return the model that a record names, not fitted yet; a StoreError if the record cannot be one of its kind."""
+    try:
+        _check_information(record)
+        model = kind(text(record, "model", *KINDS.values()))(**record["parameters"])
+        names, facts = record["arrays"].keys(), record["fitted"]
+        layout = {**model._layout(facts, names), **user_layout(names)}
+        arrays = {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in record["arrays"].items()}
+        check_layout(layout, arrays, {"users": whole(facts, "users")})
+    except _IMPOSSIBLE as error:
+        raise _corrupt(path, error) from error
+    copied = sum(entry["bytes"] for name, entry in record["arrays"].items() if in_memory or not layout[name].mapped)
+    ensure_memory(copied, f"the model in {path}", "free some, or use a machine with more")
+    return model
+
+
+def _check_information(record: Record) -> None:
+    """Raise a ValueError, KeyError or TypeError unless what is shown of a model is what `save` writes there."""
+    for name in ("parameters", "fitted", "data", "versions"):
+        if not isinstance(record[name], dict):
+            raise ValueError(f"{name} is {shortened(record[name])}, not a mapping")
+    for name, value in record["parameters"].items():
+        if value is not None and not isinstance(value, (bool, int, float, str)):
+            raise ValueError(f"the parameter {shortened(name)} is {shortened(value)}, not a number or a text")
+    if record["title"] is not None:
+        text(record, "title")
+    text(record, "created")
+    data, versions = record["data"], record["versions"]
+    for name in ("users", "items", "interactions"):
+        whole(data, name)
+    for name in ("density", "gini"):
+        number(data, name)
+    if not isinstance(data["titles"], bool):
+        raise ValueError(f"titles is {shortened(data['titles'])}, not true or false")
+    check_user_facts(data)
+    for name in versions:
+        text(versions, name)
 
 
 def load(path: str | os.PathLike[str], *, verify: bool = False) -> HistoryRecommender:
@@ -146,12 +204,6 @@ def load(path: str | os.PathLike[str], *, verify: bool = False) -> HistoryRecomm
 def _corrupt(path: Path, error: Exception) -> StoreError:
     reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
     return StoreError(f"{path} is corrupt: {reason}; copy or save the model again")
-
-
-def _has(arrays: Mapping[str, Any], histories: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether a model has these histories itself, so that they need not be there twice."""
-    own = {name: name.replace("histories", _OWN) for name in histories}
-    return all(own[name] in arrays and np.array_equal(arrays[own[name]], part) for name, part in histories.items())
 
 
 def _statistics(model: HistoryRecommender) -> dict[str, Any]:

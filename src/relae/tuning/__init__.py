@@ -2,9 +2,10 @@
 
 from relae.tuning._box import BoxSearch
 from relae.tuning._journal import Journal, read_trial
+from relae.tuning._judge import Gap, Judge, gap
 from relae.tuning._model import tune_model
 from relae.tuning._model_result import ModelTrial, ModelTuning
-from relae.tuning._result import Constraint, Point, Trial, Tuning
+from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
 from relae.tuning._search import Auto, GridSearch, Search
 from relae.tuning._training import Epoch, Training, check_users, fitted
 from relae.tuning._tune import planned, tune
@@ -12,10 +13,13 @@ from relae.tuning._tune import planned, tune
 __all__ = [
     "Auto",
     "BoxSearch",
+    "Choice",
     "Constraint",
     "Epoch",
+    "Gap",
     "GridSearch",
     "Journal",
+    "Judge",
     "ModelTrial",
     "ModelTuning",
     "Point",
@@ -23,8 +27,10 @@ __all__ = [
     "Training",
     "Trial",
     "Tuning",
+    "check_choice",
     "check_users",
     "fitted",
+    "gap",
     "planned",
     "read_trial",
     "tune",

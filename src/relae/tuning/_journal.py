@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from relae._common.files import lock_file
 from relae.errors import DataError
 from relae.tuning._model_result import ModelTrial
 from relae.tuning._result import Trial
@@ -17,7 +19,8 @@ _Kind = TypeVar("_Kind", Trial, ModelTrial)
 class Journal:
     """A file whose first line says what is searched, and every other one is a finished trial.
 
-    A line counts when its newline is there; a line that was cut off is removed before the next one is written.
+    A line counts when its newline is there; a line that was cut off is removed before the next one is written. The
+    file is locked until it is closed: a second journal of the same file is an error meanwhile.
 
     Parameters
     ----------
@@ -30,24 +33,27 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str], purpose: Mapping[str, Any]) -> None:
         self.path, self.purpose = Path(path), json.loads(json.dumps(purpose))
         self.trials: list[Trial | ModelTrial] = []
-        whole = 0  # bytes of complete lines
-        if self.path.exists():
-            content = self.path.read_bytes()
-            whole = content.rfind(b"\n") + 1
-            self._read(content[:whole].decode("utf-8"))
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("r+b" if self.path.exists() else "w+b")
-            self._file.truncate(whole)
-            self._file.seek(whole)
-            if whole == 0:
-                self._write(json.dumps(self.purpose))
-        except OSError as error:
-            raise DataError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+        with ExitStack() as stack:
+            stack.enter_context(lock_file(self.path))
+            is_new = not self.path.exists()
+            try:
+                self._file = stack.enter_context(open(self.path, "a+b", buffering=0))
+                self._file.seek(0)
+                content = self._file.readall()
+                self._size = content.rfind(b"\n") + 1  # bytes of complete lines
+                self._read(content[: self._size])
+                self._file.truncate(self._size)
+                if self._size == 0:
+                    self._write(json.dumps(self.purpose))
+            except OSError as error:
+                if is_new:
+                    self.path.unlink(missing_ok=True)
+                raise DataError(f"the journal {self.path} cannot be written: {error.strerror}") from error
+            self._open = stack.pop_all()
 
-    def _read(self, text: str) -> None:
-        lines = text.splitlines()
+    def _read(self, content: bytes) -> None:
         try:
+            lines = content.decode("utf-8").splitlines()
             purpose = json.loads(lines[0]) if lines else self.purpose
             self.trials = [read_trial(line) for line in lines[1:]]
         except (ValueError, KeyError, TypeError) as error:
@@ -84,13 +90,21 @@ class Journal:
             left.unlink(missing_ok=True)
 
     def _write(self, line: str) -> None:
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Append a line, all of it or nothing."""
+        content = memoryview(line.encode() + b"\n")
+        try:
+            written = 0
+            while written < len(content):
+                written += self._file.write(content[written:]) or 0
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(self._size)
+            raise
+        self._size += written
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._open.close()
 
     def __enter__(self) -> "Journal":
         return self

@@ -5,6 +5,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
@@ -14,6 +15,7 @@ from relae.recommender import HistoryRecommender, Range
 from relae.solvers import Progress
 from relae.tuning._box import BoxSearch
 from relae.tuning._journal import Journal
+from relae.tuning._judge import Judge
 from relae.tuning._model_result import ModelTrial, ModelTuning, with_parameters
 from relae.tuning._training import Training, check_users, fitted
 from relae.tuning._tune import asked, rounded
@@ -30,6 +32,7 @@ def tune_model(
     seed: int = 0,
     journal: Journal | None = None,
     time_budget: float | None = None,
+    lengths: ArrayLike | None = None,
     progress: Progress | None = None,
     on_trial: Callable[[ModelTrial, ModelTuning], None] | None = None,
 ) -> ModelTuning:
@@ -63,6 +66,8 @@ def tune_model(
     time_budget
         Seconds after which no further trial is started, counting those of the journal. A model whose fit takes a time
         budget is given what is left.
+    lengths
+        As of `tune`.
     progress
         Called with the name of a stage and the fraction of it that is done.
     on_trial
@@ -70,6 +75,7 @@ def tune_model(
     """
     names, ks = asked([objective], metrics, split.n_candidates)
     check_users(model, split)
+    judge = Judge(split, [objective], lengths)
     if "objective" in model.get_params():  # the best epoch is one by what the search maximizes
         model = with_parameters(model, {"objective": objective})
     model, searched = _within(model, _space(model, space), split.train)
@@ -85,7 +91,7 @@ def tune_model(
         options = {"time_budget": left, "checkpoint": None if journal is None else journal.checkpoint(setting)}
         started = perf_counter()
         try:
-            trial = _trial(with_parameters(model, setting), setting, split, names, ks, options, report)
+            trial = _trial(with_parameters(model, setting), setting, split, judge, names, ks, options, report)
         except (DataError, PrecisionError, MemoryError) as error:
             if not trials:
                 raise
@@ -110,6 +116,7 @@ def _trial(
     model: HistoryRecommender,
     setting: Mapping[str, Any],
     split: Split,
+    judge: Judge,
     names: Sequence[str],
     ks: Sequence[int],
     options: Mapping[str, Any],
@@ -122,7 +129,7 @@ def _trial(
     training = Training.of(model)  # its seconds count those before a break as well
     fit_seconds = max(ended - started, 0.0 if training is None else training.curve[-1].seconds)
     seconds = round(fit_seconds, 3), round(perf_counter() - ended, 3)
-    return ModelTrial(setting, rounded(found.means), *seconds, training)
+    return ModelTrial(setting, rounded(judge.means(found)), *seconds, training, groups=judge.groups(found))
 
 
 def _within(
@@ -137,7 +144,7 @@ def _within(
 def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> dict[str, Range]:
     """Return what is searched; nothing, or a stranger among it, is an error."""
     name = type(model).__name__
-    searched = model.SPACE if space is None else space
+    searched = model._space() if space is None else space
     if not searched:
         raise DataError(f"{name} has nothing to tune: give a space, or another model")
     strangers = [parameter for parameter in searched if parameter not in model.get_params()]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from relae.errors import DataError
 from relae.evaluation import Grid
 from relae.evaluation.grid import Tabular, short
 from relae.recommender import HistoryRecommender, Range
+from relae.tuning._judge import Gap, Groups, gap, read_groups
+from relae.tuning._result import verdict
 from relae.tuning._training import Training
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 class ModelTrial:
     """One fit: the parameters searched, its means on the validation users, and what it took.
 
-    `failure` says why there are no means, if the model could not be fitted so.
+    `failure` says why there are no means, if the model could not be fitted so; for `groups` see `Judge`.
     """
 
     parameters: Mapping[str, Any]
@@ -30,6 +32,7 @@ class ModelTrial:
     evaluate_seconds: float
     training: Training | None = None
     failure: str | None = None
+    groups: Groups = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         """A metric, such as `trial["ndcg@100"]`; −inf where it is not a number, so that it is never the best."""
@@ -50,8 +53,8 @@ class ModelTrial:
     def from_json(cls, line: str) -> "ModelTrial":
         """Return the trial of such a line."""
         record = json.loads(line)
-        training = record.pop("training")
-        return cls(**record, training=None if training is None else Training.from_record(training))
+        training, groups = record.pop("training"), read_groups(record.pop("groups"))
+        return cls(**record, groups=groups, training=None if training is None else Training.from_record(training))
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,11 @@ class ModelTuning(Tabular):
             said = f": {self.trials[-1].failure}" if self.trials else ""
             raise DataError(f"no trial of {type(self.model).__name__} came to an end{said}")
         return max(able, key=lambda trial: trial[self.objective])
+
+    @property
+    def gain(self) -> Gap:
+        """What the best trial gains over the first, which has the model's own parameters, on validation users."""
+        return gap(self.best_trial.groups, self.trials[0].groups, self.objective)
 
     @property
     def best(self) -> dict[str, Any]:
@@ -157,6 +165,7 @@ class ModelTuning(Tabular):
             if round(trial[name], 4) == max(round(other[name], 4) for other in self.trials)
         }
         notes = [f"{len(self.trials)} fits, judged by validation users; the first has the model's own parameters"]
+        notes += [verdict(best is self.trials[0], self.gain, self.objective)]
         notes += [f"trial {n} could not be fitted: {t.failure}" for n, t in enumerate(self.trials, 1) if t.failure]
         header = ["trial", *self.space, *shown, *(["best epoch"] if learned else []), "seconds"]
         title = f"{type(self.model).__name__}: parameters by {self.objective}"

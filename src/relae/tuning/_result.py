@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from relae.evaluation import Grid
 from relae.evaluation.grid import Tabular
 from relae.models import DAN, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
+from relae.tuning._judge import Gap, Groups, gap, read_groups
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,9 +28,18 @@ FAMILY: dict[str, tuple[type[LinearAutoencoder], float | None, float | None]] = 
 }
 
 
+Choice = Literal["best", "tail"]
+
+
+def check_choice(choose: str) -> None:
+    """Raise a ValueError if there is no such way to choose."""
+    if choose not in get_args(Choice):
+        raise ValueError(f"choose must be one of {', '.join(map(repr, get_args(Choice)))}, got {choose!r}")
+
+
 @dataclass(frozen=True)
 class Point:
-    """One configuration and its means on the validation users."""
+    """One configuration and its means on the validation users; for `groups` see `Judge`."""
 
     l2: float
     dropout: float
@@ -37,6 +47,7 @@ class Point:
     metrics: Mapping[str, float]
     user_norm: float = 0.0
     item_norm: float = 0.0
+    groups: Groups = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         """A metric, such as `point["ndcg@100"]`; −inf where it is not a number, so that it is never the best."""
@@ -86,7 +97,10 @@ class Trial:
     def to_json(self) -> str:
         """Return the trial as one line."""
         record = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "points"}
-        points = [{"xi": point.xi, "item_norm": point.item_norm, **point.metrics} for point in self.points]
+        points = [
+            {"xi": point.xi, "item_norm": point.item_norm, "groups": dict(point.groups), **point.metrics}
+            for point in self.points
+        ]
         return json.dumps(record | {"points": points})
 
     @classmethod
@@ -95,7 +109,15 @@ class Trial:
         record = json.loads(line)
         norm = record.get("user_norm", 0.0)
         points = tuple(
-            Point(record["l2"], record["dropout"], point.pop("xi"), point, norm, point.pop("item_norm", 0.0))
+            Point(
+                record["l2"],
+                record["dropout"],
+                point.pop("xi"),
+                point,
+                norm,
+                point.pop("item_norm"),
+                read_groups(point.pop("groups")),
+            )
             for point in map(dict, record.pop("points"))
         )
         return cls(points=points, xi_interval=tuple(record.pop("xi_interval")), **record)
@@ -131,12 +153,23 @@ class Tuning(Tabular):
         One per inverse, in the order they were made.
     complete : bool
         Whether the search came to its end, or was stopped by a time budget.
+    choose : str
+        Which configuration is `chosen`. "tail": among those within one standard error of the best, and not behind the
+        default, the one with the most tail; the default where neither the objective of the best nor this tail can be
+        told from the default's. Or "best".
+    untuned : Point or None
+        The parameters of the model that nobody has tuned, which is one of the candidates.
     """
 
     objective: str
     constraint: Constraint | None
     trials: Sequence[Trial]
     complete: bool = True
+    choose: Choice = "tail"
+    untuned: Point | None = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.choose)
 
     @property
     def points(self) -> list[Point]:
@@ -164,6 +197,51 @@ class Tuning(Tabular):
         return max(allowed, key=lambda point: point[self.objective])
 
     @property
+    def default(self) -> Point | None:
+        """The untuned configuration with its figures; None if it was not tried."""
+        if self.untuned is None:
+            return None
+        return next((point for point in self.points if point.parameters == self.untuned.parameters), None)
+
+    @property
+    def chosen(self) -> Point:
+        """The configuration to fit: see `choose`. On the validation users it is never behind the default."""
+        best, default = self.best(), self.default
+        _, tail = self.names
+        if self.choose == "best" or tail not in best.metrics:
+            return best
+        able = [point for point in self.points if self._allows(point)]
+        least = -np.inf if default is None else default[self.objective]
+        equals = [p for p in able if p[self.objective] >= least and self._gap(p, best).near]
+        found = max([best, *equals], key=lambda point: point[tail])
+        if default in able and not (self._gap(best, default).told or self._gap(found, default, tail).better):
+            return default
+        return found
+
+    def _gap(self, ours: Point, theirs: Point, name: str | None = None) -> Gap:
+        """The difference of two configurations in a metric, or in the objective."""
+        return gap(ours.groups, theirs.groups, self.objective if name is None else name)
+
+    def _allows(self, point: Point) -> bool:
+        """Whether the constraint, if there is one, allows a configuration."""
+        if self.constraint is None:
+            return True
+        return self.constraint.allows(point, max(each[self.constraint.metric] for each in self.points))
+
+    def verdict(self) -> str | None:
+        """Say how the chosen configuration compares with the default; None if that was not tried."""
+        chosen, default, best = self.chosen, self.default, self.best()
+        if default is None:
+            return None
+        if chosen is default and best is not default:
+            found = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
+            return (
+                f"the default was kept: the best that was found ({found}) cannot be told from it on the validation "
+                f"users, {self.objective} {self._gap(best, default)}; --choose best takes it all the same"
+            )
+        return verdict(chosen is default, self._gap(chosen, default), self.objective)
+
+    @property
     def bests(self) -> dict[str, Point]:
         """The best configuration of each model that has any."""
         names = [name for name in FAMILY if name != "DAN" or self.normalizing]
@@ -183,13 +261,19 @@ class Tuning(Tabular):
 
     def axes(self, accuracy: str | None = None, tail: str | None = None) -> tuple[str, str]:
         """Return the names of the two metrics of the trade-off."""
-        first = accuracy or (self.constraint.metric if self.constraint else self.objective)
-        plain = first.removeprefix("tail_").removeprefix("head_").removeprefix("unbiased_")
-        second = tail or (self.objective if self.constraint else f"tail_{plain}")
+        first, second = accuracy or self.names[0], tail or self.names[1]
         for name in (first, second):
             if name not in self.points[0].metrics:
                 raise ValueError(f"{name!r} was not evaluated: there are {', '.join(self.points[0].metrics)}")
         return first, second
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The metrics of accuracy and of the tail, whether or not they were evaluated."""
+        if self.constraint is not None:
+            return self.constraint.metric, self.objective
+        plain = self.objective.removeprefix("tail_").removeprefix("head_").removeprefix("unbiased_")
+        return self.objective, f"tail_{plain}"
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary per configuration."""
@@ -207,7 +291,8 @@ class Tuning(Tabular):
 
     def grid(self) -> Grid:
         """Return a table with a row per model: its best configuration and what it scores."""
-        bests = self.bests
+        default = {} if self.default is None else {"default": self.default}
+        bests = {**self.bests, **default}
         shown = self._shown()
         signs = {"l2": "l2", "dropout": "dropout", "xi": "ξ"}
         signs |= {"user_norm": "β", "item_norm": "α"} if self.normalizing else {}
@@ -224,6 +309,14 @@ class Tuning(Tabular):
             values = [round(point[metric], 4) for point in bests.values()]
             strong |= {(r, c + 1 + len(signs)) for r, value in enumerate(values) if value == max(values)}
         notes = [f"{len(self.trials)} inversions, {len(self.points):,} configurations, judged by validation users"]
+        plain = sum(trial.dropout == 0 for trial in self.trials)
+        if plain < len(self.trials):
+            notes.append(
+                f"LAE, EASE and RLAE rest on the {plain} inversions without dropout: a fair comparison of models gives "
+                "each a search of its own (`relae compare`)"
+            )
+        said = self.verdict()
+        notes += [] if said is None else [said]
         if self.constraint is not None:
             notes.append(f"with at most {self.constraint.loss:.1%} of the best {self.constraint.metric} lost")
         return Grid(
@@ -239,3 +332,11 @@ class Tuning(Tabular):
         k = self.objective.split("@")[1]
         wanted = [self.objective, first, second, f"unbiased_ndcg@{k}", f"coverage@{k}"]
         return [name for name in dict.fromkeys(wanted) if name in self.points[0].metrics]
+
+
+def verdict(is_default: bool, gained: Gap, objective: str) -> str:
+    """Say whether the chosen configuration can be told from the default."""
+    if is_default:
+        return "the default was chosen: nothing that was tried is better on the validation users"
+    words = "better" if gained.told else "they cannot be told apart"
+    return f"the chosen configuration − the default: {objective} {gained} on the validation users, {words}"

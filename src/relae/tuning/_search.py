@@ -9,10 +9,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from relae.algebra import Dial
+from relae.models import RDLAE
 from relae.tuning._process import Array, finite, improvement, predict
 from relae.tuning._result import FAMILY, Constraint, Trial
 
 Setting = tuple[float, float, float]  # l2, dropout, user norm
+DEFAULT_XI = RDLAE().xi
 
 
 def three_digits(value: float) -> float:
@@ -76,8 +78,8 @@ class GridSearch:
 # --- auto --------------------------------------------------------------------------------------------------------
 
 # Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
-_START = ((0.0, 0.0, 0.0), (0.0, 0.5, 0.0), (2.5, 0.2, 0.0), (-2.5, 0.4, 0.0), (4.0, 0.0, 0.0))
-_START_WITH_NORMS = ((0.0, 0.5, 0.0), (0.0, 0.5, 0.5), (-1.5, 0.7, 0.3), (2.5, 0.2, 0.5), (0.0, 0.7, 0.8))
+_START = ((0.0, 0.0, 0.0), (2.5, 0.2, 0.0), (-2.5, 0.4, 0.0), (4.0, 0.0, 0.0), (0.0, 0.5, 0.0))
+_START_WITH_NORMS = ((0.0, 0.5, 0.0), (-1.5, 0.7, 0.3), (2.5, 0.2, 0.5), (0.0, 0.7, 0.8), (0.0, 0.5, 0.5))
 _OCTAVES = np.arange(-7.0, 9.01, 0.25)
 _DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2)
 _LENGTHS = [(octaves, share) for octaves in (1.5, 2.5, 4.0, 6.0) for share in (0.2, 0.35, 0.6, 1.0)]
@@ -130,14 +132,14 @@ class Auto:
         return len(self.user_norms) > 1
 
     def dials(self, free_diagonal: Array) -> list[Dial]:
-        """Return, for each item norm, ξ of 0, 1, and some with the same share of constraints removed between them."""
+        """Return, for each item norm, ξ of 0, 1, the default, and some with the same share of constraints removed."""
         inner = np.concatenate(
             [
                 np.quantile(free_diagonal, np.linspace(0.05, 0.95, 5 if self._normalizing else 10)),
                 np.linspace(free_diagonal.min(), free_diagonal.max(), 4 if self._normalizing else 7)[1:-1],
             ]
         )
-        xis = sorted({0.0, 1.0, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
+        xis = sorted({0.0, 1.0, DEFAULT_XI, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
         return [Dial(xi, norm) for norm in self.item_norms for xi in xis]
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:

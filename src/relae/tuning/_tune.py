@@ -6,15 +6,17 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from relae import algebra
+from relae.algebra import Dial
 from relae.errors import DataError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.evaluation.progress import of_all
-from relae.models import DAN, suggested_l2
+from relae.models import DAN, RDLAE, suggested_l2
 from relae.solvers import Progress
 from relae.tuning._journal import Journal
-from relae.tuning._result import Constraint, Point, Trial, Tuning
+from relae.tuning._judge import Judge
+from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
 from relae.tuning._search import Auto, GridSearch, Search, three_digits
 
 _USER_NORMS = tuple(round(0.1 * step, 1) for step in range(11))
@@ -33,6 +35,8 @@ def tune(
     dtype: str = "float32",
     neighbours: int | None = None,
     norms: bool = False,
+    choose: Choice = "tail",
+    lengths: ArrayLike | None = None,
     journal: Journal | None = None,
     time_budget: float | None = None,
     progress: Progress | None = None,
@@ -40,6 +44,7 @@ def tune(
 ) -> Tuning:
     """Search l2, dropout and ξ on the users of a split; one run tunes all six models, or with `norms` DAN.
 
+    The first trial is the model with its defaults, so that the choice is never behind it on the validation users.
     Memory stays that of one fit: an inverse is dropped before the next one is made.
 
     Parameters
@@ -52,7 +57,7 @@ def tune(
     objective
         What to maximize: a metric and a cut-off.
     budget
-        Inversions of "auto".
+        Inversions of "auto", that of the defaults among them.
     constraint
         What to keep meanwhile, such as `Constraint("ndcg@100", loss=0.01)` with the objective "tail_recall@100".
     metrics
@@ -62,6 +67,14 @@ def tune(
     norms
         Search DAN: also norms of users, which cost inversions, and of items, which do not. The l2 are scaled with the
         norm of users. A "grid" has 11 of these norms: 1,210 inversions.
+    choose
+        Which configuration is `chosen`. "tail": among those within one standard error of the best, and not behind the
+        default, the one with the most tail; the default itself where neither the objective of the best nor this tail
+        can be told from the default's. "best": the best of the objective.
+    lengths
+        How many items the histories have that the model will be asked for: one number for each of them, in any order.
+        Hiding items makes those of validation users shorter, so these are weighted until the lengths agree. Those of
+        all users of the split, with what is hidden of them, if not given.
     journal
         Where trials are written as they finish, and read from: a search that was stopped goes on.
     time_budget
@@ -71,24 +84,32 @@ def tune(
     on_trial
         Called with each new trial and the result so far.
     """
+    check_choice(choose)
     wanted = [objective, *([constraint.metric] if constraint else [])]
     names, ks = asked(wanted, metrics, split.n_candidates)
     how = {"solver": solver, "dtype": dtype} | ({} if neighbours is None else {"neighbours": neighbours})
     plan = planned(search, split, objective, budget, constraint, norms)
     trials = [] if journal is None else journal.of(Trial)
-    result = Tuning(objective, constraint, trials)
-    while (setting := plan.next(trials)) is not None:
+    untuned = untuned_point(split, norms)
+    first = untuned.l2, untuned.dropout, untuned.user_norm
+    size = plan.size if isinstance(plan, Auto) else plan.size + 1  # other searches may not have the defaults
+    result = Tuning(objective, constraint, trials, choose=choose, untuned=untuned)
+    judge = Judge(split, {objective, *result.names}, lengths)
+    while (setting := plan.next(trials) if trials else first) is not None:
         spent = [trial.fit_seconds + trial.evaluate_seconds for trial in trials]
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
-            return Tuning(objective, constraint, trials, complete=False)
-        report = of_all(progress, "search", len(trials), plan.size)
-        trial = _trial(split, setting, plan, names, ks, how, report)
+            return replace(result, complete=False)
+        report = of_all(progress, "search", len(trials), size)
+        also = [Dial(untuned.xi, untuned.item_norm)] if setting == first else []
+        trial = _trial(split, setting, plan, also, judge, names, ks, how, report)
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
-        result = Tuning(objective, constraint, trials)
+        result = replace(result, trials=trials)
         if on_trial is not None:
             on_trial(trial, result)
+    if progress is not None:
+        progress("search", 1.0)
     return result
 
 
@@ -96,21 +117,31 @@ def _trial(
     split: Split,
     setting: tuple[float, float, float],
     plan: Search,
+    also: Sequence[Dial],
+    judge: Judge,
     names: Sequence[str],
     ks: Sequence[int],
     how: Mapping[str, Any],
     progress: Progress | None,
 ) -> Trial:
-    """Fit once, and evaluate every dial."""
+    """Fit once, and evaluate every dial of the plan, and others."""
     l2, dropout, norm = setting
     started = perf_counter()
     model = DAN(l2, dropout, user_norm=norm, **how).fit(split.train, progress=progress)
     fitted = perf_counter()
-    dials = plan.dials(model.free_diagonal_)
+    dials = list(dict.fromkeys([*plan.dials(model.free_diagonal_), *also]))
     model = model.for_many(len(split.users), dials)  # the other form goes before the lists come
     found = evaluate(model, split, names, ks, xis=dials, progress=progress)
     points = tuple(
-        Point(l2, dropout, dial.xi, rounded(result.means), norm, dial.item_norm)
+        Point(
+            l2,
+            dropout,
+            dial.xi,
+            rounded(judge.means(result)),
+            norm,
+            dial.item_norm,
+            judge.groups(result),
+        )
         for dial, result in zip(dials, found, strict=True)
     )
     return Trial(
@@ -124,6 +155,13 @@ def _trial(
         round(perf_counter() - fitted, 3),
         norm,
     )
+
+
+def untuned_point(split: Split, norms: bool) -> Point:
+    """Return the parameters of RDLAE, or with norms of DAN, by default; without figures."""
+    model = DAN() if norms else RDLAE()
+    l2 = three_digits(suggested_l2(split.train.matrix, model.user_norm))
+    return Point(l2, model.dropout, model.xi, {}, model.user_norm, model.item_norm)
 
 
 def rounded(means: dict[str, float]) -> dict[str, float]:
@@ -168,5 +206,5 @@ def planned(
 
 def _shrinking(split: Split) -> dict[float, float]:
     """How much smaller the Gram, and so the l2 that suits it, is with each user norm."""
-    sizes = np.diff(split.train.matrix.indptr)
-    return {norm: float(np.average(algebra.user_weights(sizes, norm), weights=sizes)) for norm in _USER_NORMS}
+    x = split.train.matrix
+    return {norm: suggested_l2(x, norm) / suggested_l2(x) for norm in _USER_NORMS}

@@ -83,7 +83,7 @@ def test_figures_are_those_of_the_run(run, data, page):
     names = {"ndcg": "NDCG", "recall": "Recall", "tail_ndcg": "NDCG, tail", "unbiased_ndcg": "NDCG, unbiased"}
     table = tables["The first 10 places of each list"]
     assert [entry["role"] for entry in result["test"]] == [judged.role for judged in data.judged]
-    assert [head.split()[-1] for head in table[0][1 : len(data.judged) + 1]] == [
+    assert [head.strip() for head in table[0][1 : len(data.judged) + 1]] == [
         data.model_name,
         *[judged.role for judged in data.judged[1:]],
     ]
@@ -132,21 +132,38 @@ def test_samples_know_hits_and_reasons(data):
             assert all(0 < share <= 1 + 1e-9 for share in shares)
 
 
-def test_a_difference_to_ease_is_put_in_words(data):
-    ours = data.chosen
-    theirs = replace(ours, role="EASE", figures=[replace(f, mean=f.mean / 1.25) for f in ours.figures])
+def test_a_difference_to_the_defaults_is_put_in_words(data):
+    ours = replace(data.chosen, figures=[replace(f, users=40) for f in data.chosen.figures])
+    theirs = replace(ours, role="the defaults", figures=[replace(f, mean=f.mean / 1.25) for f in ours.figures])
     rows = [
-        Difference("EASE", "ndcg", 10, 0.02, 0.01, 0.03, 0.0001),
-        Difference("EASE", "tail_ndcg", 10, 0.01, -0.01, 0.03, 0.4),
-        Difference("EASE", "head_ndcg", 10, -0.02, -0.03, -0.01, 0.03),
+        Difference("the defaults", "ndcg", 10, 0.02, 0.01, 0.03, 0.0001),
+        Difference("the defaults", "tail_ndcg", 10, 0.01, -0.01, 0.03, 0.4),
+        Difference("the defaults", "head_ndcg", 10, -0.02, -0.03, -0.01, 0.03),
     ]
     read = Page(render(replace(data, judged=[ours, theirs], differences=rows)))
     text = read.text.replace("\u00a0", " ")
     assert "NDCG@10 +0.0200 [+0.0100, +0.0300], p < 0.001: better, and hardly by chance." in text
     assert "NDCG@10, tail +0.0100 [−0.0100, +0.0300], p = 0.4: no difference that these users could show." in text
     assert "NDCG@10, head −0.0200 [−0.0300, −0.0100], p = 0.03: worse, and hardly by chance." in text
-    assert "+25.0%" in text
-    assert "may be chance" in text
+
+
+def cards(page):
+    """The titles, large figures and details of the cards at the top."""
+    found = re.findall(r"<dt>(.*?)</dt><dd><div class=\"big\">(.*?)</div><div class=\"small\">(.*?)</div>", page)
+    return {title: (big, small.replace("\u00a0", " ")) for title, big, small in found}
+
+
+@pytest.mark.parametrize(
+    ("users", "p_value", "big"), [(40, 0.0001, "+25.0%"), (40, 0.4, "no difference"), (29, 0.0001, "too few users")]
+)
+def test_cards_have_intervals_and_percentages_only_where_they_are_known(data, users, p_value, big):
+    ours = replace(data.chosen, figures=[replace(f, users=users) for f in data.chosen.figures])
+    theirs = replace(ours, role="the defaults", figures=[replace(f, mean=f.mean / 1.25) for f in ours.figures])
+    rows = [Difference("the defaults", name, 10, 0.02, 0.01, 0.03, p_value) for name in ("ndcg", "tail_ndcg")]
+    found = cards(render(replace(data, judged=[ours, theirs], differences=rows)))
+    for title, name in (("against the defaults", "NDCG@10"), ("tail, against the defaults", "NDCG@10, tail")):
+        assert found[title][0] == big
+        assert f"in {name}: +0.0200 [+0.0100, +0.0300], {users} users" in found[title][1]
 
 
 # --- odd data ----------------------------------------------------------------------------------------------------
@@ -157,8 +174,8 @@ def test_without_people_rivals_or_differences(data):
     read = Page(render(bare))
     assert not read.crossed
     assert "What it recommends" not in read.text
-    assert "EASE, paired" not in read.text
-    assert "against EASE" not in read.text
+    assert "paired user by user" not in read.text
+    assert "against the defaults" not in read.text
 
 
 def test_figures_that_are_no_numbers(data):

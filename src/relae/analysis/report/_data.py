@@ -194,6 +194,8 @@ class Reported:
         What was maximized on the validation users, such as "ndcg@100".
     constraint : (str, float) or None
         The metric to keep, and the share of it that may be lost.
+    choose : str
+        "best"; "tail": the most tail of what cannot be told from the best; or "default": nothing was told from it.
     complete : bool
         Whether the search came to its end.
     judged : sequence of Judged
@@ -205,6 +207,8 @@ class Reported:
         How users were divided.
     new_users : bool
         Whether test users are others than those of the last fit.
+    low_ratings : str
+        What became of ratings that were too low to count, in a sentence; nothing if there were none.
     """
 
     title: str
@@ -215,6 +219,7 @@ class Reported:
     model_name: str
     objective: str
     constraint: tuple[str, float] | None = None
+    choose: str = "best"
     complete: bool
     judged: Sequence[Judged]
     differences: Sequence[Difference]
@@ -226,6 +231,7 @@ class Reported:
     split: str
     share: float
     new_users: bool
+    low_ratings: str = ""
     data: DataFacts
     samples: Sequence[Sample] = field(default_factory=tuple)
 
@@ -236,7 +242,7 @@ class Reported:
 
     @property
     def rival(self) -> Judged | None:
-        """What the chosen model is measured against first: EASE, or the same model with its defaults."""
+        """What the chosen model is measured against first: the same model with its defaults."""
         return next((judged for judged in self.judged[1:] if judged.role != "popularity"), None)
 
     @property

@@ -100,7 +100,8 @@ def samples(model: HistoryRecommender, split: Split, count: int = 5, k: int = 8,
     for number, user in enumerate(chosen, start=1):
         history = split.histories[[user]]
         truth = set(split.truth.indices[slice(*split.truth.indptr[user : user + 2])].tolist())
-        columns, scores = model.recommend(history, k, allow=cast(Any, split.candidates))
+        seen = None if split.seen is None else split.seen[[user]]
+        columns, scores = model.recommend(history, k, seen=seen, allow=cast(Any, split.candidates))
         weight: dict[int, float] = dict.fromkeys(history.indices.tolist(), 0.0)
         suggestions = []
         for column, score in zip(columns[0].tolist(), scores[0].tolist(), strict=True):

@@ -37,6 +37,7 @@ METRICS = (
 )
 _CLASSES = {"chosen": "chosen", "popularity": "popularity"}  # any other is the first rival
 _CHANCE = 0.05
+_FEW = 30  # users, below which a percentage says more than is known
 
 
 def render(data: ReportData | ModelReportData) -> str:
@@ -106,8 +107,7 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
     configurations = _configurations(data) if isinstance(data, ReportData) else len(data.attempts)
     lead = join(
         tag("strong", data.model_name),
-        f" with {listed} was chosen among {words.count(configurations, 'configuration')} for its "
-        f"{words.metric(data.objective)} on {words.count(data.valid_users, 'validation user')}",
+        f" with {listed} was chosen among {words.count(configurations, 'configuration')} {_reason(data)}",
         _kept(data),
         ". ",
         None if main is None else _judges(data, main.users),
@@ -124,6 +124,16 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
         where,
         class_="top",
     )
+
+
+def _reason(data: Reported) -> str:
+    """Return what a model was chosen for."""
+    name, users = words.metric(data.objective), words.count(data.valid_users, "validation user")
+    if data.choose == "tail":
+        return f"for the most tail among those whose {name} {users} cannot tell from the best"
+    if data.choose == "default":
+        return f"because these are the defaults, and {users} show none with a better {name}"
+    return f"for its {name} on {users}"
 
 
 def _family_parameters(data: ReportData) -> list[str]:
@@ -164,14 +174,8 @@ def _tiles(data: Reported) -> list[Markup]:
         (rival, f"tail, {against}", "tail_ndcg", "tail"),
         (popular, "against popularity", "ndcg", "popularity"),
     ):
-        better = None if judged is None else _gain(data.chosen, judged, metric, k)
-        if judged is None or better is None:
-            continue
-        found = data.difference(judged.role, metric, k)
-        detail = f"in {words.metric(f'{metric}@{k}')}"
-        if found is not None and judged is rival:
-            detail += f"; {words.odds(found.p_value)}" + ("" if found.p_value < _CHANCE else ": may be chance")
-        tiles.append(_tile(title, better, detail, css))
+        if judged is not None and (card := _gain(data, judged, metric, k)) is not None:
+            tiles.append(_tile(title, *card, css))
     return tiles
 
 
@@ -184,9 +188,24 @@ def _tile(title: str, figure: str, detail: str, css: str) -> Markup:
     )
 
 
-def _gain(ours: Judged, theirs: Judged, metric: str, k: int) -> str | None:
-    one, other = ours.figure(metric, k), theirs.figure(metric, k)
-    return None if one is None or other is None else words.gain(one.mean, other.mean)
+def _gain(data: Reported, theirs: Judged, metric: str, k: int) -> tuple[str, str] | None:
+    """Return what the chosen model gains over another one, and how certain that is.
+
+    In percent only where enough users show a difference that is hardly chance.
+    """
+    one, other = data.chosen.figure(metric, k), theirs.figure(metric, k)
+    found = data.difference(theirs.role, metric, k)
+    if one is None or other is None or found is None or not isfinite(found.difference):
+        return None
+    detail = (
+        f"in {words.metric(f'{metric}@{k}')}: {words.signed(found.difference)}"
+        f" [{words.signed(found.low)}, {words.signed(found.high)}], {words.count(one.users, 'user')}"
+    )
+    if one.users < _FEW:
+        return "too few users", detail
+    if not found.p_value < _CHANCE:
+        return "no difference", f"{detail}, {words.odds(found.p_value)}"
+    return words.gain(one.mean, other.mean) or words.signed(found.difference), detail
 
 
 def _bracket(low: float, high: float, before: str = "", between: str = " to ") -> str:
@@ -632,6 +651,7 @@ def _made(data: Reported, how: Sequence[tuple[str, object]]) -> Markup:
         ("Objective", words.metric(data.objective) + _kept(data)),
         *how,
         ("Division", f"{data.protocol} (split {data.split}, share {data.share:g}, seed {data.seed})"),
+        *([("Low ratings", data.low_ratings)] if data.low_ratings else []),
         ("Versions", ", ".join(f"{name} {version}" for name, version in data.versions.items())),
     ]
     notes = (

@@ -1,10 +1,8 @@
 """A training on disk: plain arrays and a JSON text in one file, which is replaced at once or not at all."""
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from relae._common.files import atomic_file
 from relae.errors import DataError
 
 _RECORD = "record"
@@ -27,18 +26,8 @@ class Checkpoint:
         """Replace the file."""
         arrays = {f"{group}/{name}": array for group, members in groups.items() for name, array in members.items()}
         text = json.dumps({**record, "purpose": self.purpose})
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as file:
-                np.savez(file, **{_RECORD: np.array(text)}, **arrays)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise DataError(f"the checkpoint {self.path} cannot be written: {error.strerror or error}") from error
+        with atomic_file(self.path) as part, part.open("wb") as file:
+            np.savez(file, **{_RECORD: np.array(text)}, **arrays)  # type: ignore[arg-type]
 
     def read(self) -> tuple[dict[str, Any], dict[str, dict[str, NDArray[Any]]]] | None:
         """Return what was written last, None if there is no file."""

@@ -25,6 +25,13 @@ from relae.cli._parse import names, numbers, seconds, whole_numbers
 TITLE = "From data to a model"
 
 
+class Choice(StrEnum):
+    """Which configuration of a search to fit."""
+
+    BEST = "best"
+    TAIL = "tail"
+
+
 class Form(StrEnum):
     """How the inverse is saved."""
 
@@ -34,18 +41,44 @@ class Form(StrEnum):
     FITTED = "fitted"
 
 
+FormOption = Annotated[
+    Form, typer.Option(help="How to save the inverse: auto serves fastest; dual and fitted may be smaller.")
+]
+HistoriesOption = Annotated[
+    bool,
+    typer.Option(
+        help="Keep the users' histories, so that users can be named by id. They are then in the folder for "
+        "anyone who has it to read. gfcf and the dual form hold them without the ids in any case."
+    ),
+]
+
+
 @takes_columns
 def plan(
     data: DataArgument,
     columns: Given,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
+    neighbours: Annotated[
+        int, typer.Option(min=1, help="Of --solver local: the nearest items that explain an item, itself included.")
+    ] = 200,
+    form: FormOption = Form.AUTO,
+    histories: HistoriesOption = True,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a fit to DATA would cost here: solver, memory, time and disk; exit code 2 if it cannot fit."""
     from relae.cli import _plan
 
-    _plan.plan(data, columns, solver=solver, dtype=dtype, as_json=as_json)
+    _plan.plan(
+        data,
+        columns,
+        solver=solver,
+        dtype=dtype,
+        neighbours=neighbours,
+        form=form,
+        histories=histories,
+        as_json=as_json,
+    )
 
 
 @takes_columns
@@ -73,6 +106,13 @@ def tune(
     time_budget: Annotated[
         float | None, typer.Option(help="Minutes after which no further inversion or fit is started.")
     ] = None,
+    choose: Annotated[
+        Choice,
+        typer.Option(
+            help="tail: the most tail within one standard error of the best --objective, or the default where nothing "
+            "can be told from it. best: the best --objective."
+        ),
+    ] = Choice.TAIL,
     solver: SolverOption = "auto",
     test: Annotated[bool, typer.Option(help="Judge the chosen model and its rivals by the test users.")] = True,
 ) -> None:
@@ -86,7 +126,9 @@ def tune(
 
     division = Division(split, share, seed).or_else()
     table = Columns().but(columns)
-    request = _tune.Request(data, table, *division, search, budget, objective, keep, loss, solver, parameters)
+    request = _tune.Request(
+        data, table, *division, search, budget, objective, keep, loss, solver, choose.value, parameters
+    )
     _tune.run(request, out, seconds(time_budget), test)
 
 
@@ -98,16 +140,8 @@ def fit(
     parameters: Given,
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)] = None,
     run: FromOption = None,
-    form: Annotated[
-        Form, typer.Option(help="How to save the inverse: auto serves fastest; dual and fitted may be smaller.")
-    ] = Form.AUTO,
-    histories: Annotated[
-        bool,
-        typer.Option(
-            help="Keep the users' histories, so that users can be named by id. They are then in the folder for "
-            "anyone who has it to read. gfcf and the dual form hold them without the ids in any case."
-        ),
-    ] = True,
+    form: FormOption = Form.AUTO,
+    histories: HistoriesOption = True,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
     time_budget: Annotated[

@@ -76,7 +76,12 @@ def recommend(
         Path | None, typer.Option(help="A file of such items, one per line.", rich_help_panel=_ITEMS)
     ] = None,
     include_seen: Annotated[
-        bool, typer.Option("--include-seen", help="Items of the history too.", rich_help_panel=_ITEMS)
+        bool,
+        typer.Option(
+            "--include-seen",
+            help="Items of the history too, and what users have seen beside it.",
+            rich_help_panel=_ITEMS,
+        ),
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Say because of which items of the history.")] = False,
     as_json: JsonOption = False,
@@ -178,7 +183,8 @@ def compact(
         str | None, typer.Option(metavar="DATA", help="The data of the fit, if the model has not kept its histories.")
     ] = None,
     on: Annotated[
-        str | None, typer.Option(metavar="DATA", help="Judge both by all users of this data, and show the loss.")
+        str | None,
+        typer.Option(metavar="DATA", help="Judge both by the users of this data who are new, and show the loss."),
     ] = None,
     hide: Annotated[float, typer.Option(help="With --on: the share of each user's items to hide and find.")] = 0.2,
     seed: Annotated[int, typer.Option(help="With --on: of what is hidden.")] = 0,
@@ -230,11 +236,31 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="An origin whose pages may ask, such as https://shop.example; repeatable."),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A name that it answers to, such as recommend.example, or * for all; repeatable. Without one, it "
+            "answers over loopback only to local names.",
+        ),
+    ] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Check every checksum whenever a model is opened.")] = False,
+    in_memory: Annotated[
+        bool, typer.Option("--in-memory", help="Read the model into each worker's memory instead of mapping its files.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line per request on stderr.")] = False,
     threads: Annotated[
         int, typer.Option(help="Threads of each worker; more workers usually serve more.")
     ] = Settings.threads,
+    client_seconds: Annotated[
+        int, typer.Option(help="How long a client may take for headers, for a body, and to read the answer.")
+    ] = Settings.client_seconds,
+    wait_seconds: Annotated[
+        int, typer.Option(help="How long a request may wait for the model before it is answered with 503.")
+    ] = Settings.wait_seconds,
+    hang_seconds: Annotated[
+        int, typer.Option(help="A worker that takes longer than this for a part of an answer is replaced.")
+    ] = Settings.hang_seconds,
     stop_seconds: Annotated[
         int, typer.Option(help="How long requests under way may take when the service is stopped.")
     ] = Settings.stop_seconds,
@@ -252,9 +278,14 @@ def serve(
         workers=workers,
         api_key=api_key,
         cors=tuple(cors or ()),
+        allowed_hosts=tuple(allowed_host or ()),
         verify=verify,
+        in_memory=in_memory,
         log=not quiet,
         threads=threads,
+        client_seconds=client_seconds,
+        wait_seconds=wait_seconds,
+        hang_seconds=hang_seconds,
         stop_seconds=stop_seconds,
         **limits,
     )
