@@ -14,11 +14,12 @@ with d the items of a user, n the users of an item and p its propensity; Λ stay
 own; α, γ and ξ are dials of one inverse.
 """
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from relae._common.checks import check_between, check_finite, check_share, is_number
 
 Vector = NDArray[np.float64]
 
@@ -36,10 +37,8 @@ class Dial(NamedTuple):
 
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
     """Λ = dropout / (1 − dropout) · diag(G) + l2 : (items,), `eq:RDLAE_objective`."""
-    if not (_is_number(l2) and np.isfinite(l2) and l2 >= 0):
-        raise ValueError(f"l2 must be a finite number of at least 0, got {l2!r}")
-    if not (_is_number(dropout) and 0 <= dropout < 1):
-        raise ValueError(f"dropout must lie in [0, 1), got {dropout!r}")
+    check_finite("l2", l2)
+    check_share("dropout", dropout)
     result = dropout / (1.0 - dropout) * gram_diagonal.astype(np.float64) + l2
     if not (result > 0).all():
         bare = int(np.count_nonzero(result <= 0))
@@ -61,15 +60,9 @@ def suggested_l2(users_per_item: NDArray[np.integer], total: float) -> float:
     return float(20.0 * np.sqrt(mean_users) * total / interactions)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 def check_xi(xi: float) -> float:
     """Return ξ if it lies in [0, 1]; above 1 nothing changes any more (`theorem:1`)."""
-    if not (_is_number(xi) and 0 <= xi <= 1):
-        raise ValueError(f"xi must lie in [0, 1], got {xi!r}")
-    return float(xi)
+    return check_between("xi", xi, 0, 1)
 
 
 def column_weights(penalty: Vector, inverse_diagonal: Vector, xi: float) -> Vector:
@@ -100,9 +93,8 @@ def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropo
 
 def check_emphasis(dropout: float, kept: float) -> None:
     """Raise a ValueError unless something is dropped, and what is kept counts something or nothing."""
-    if not (_is_number(kept) and 0 <= kept < np.inf):
-        raise ValueError(f"kept must be a finite number of at least 0, got {kept!r}")
-    if not (_is_number(dropout) and 0 < dropout < 1):
+    check_finite("kept", kept)
+    if not (is_number(dropout) and 0 < dropout < 1):
         raise ValueError(f"dropout must lie between 0 and 1 where dropped entries count more, got {dropout!r}")
 
 
@@ -134,10 +126,7 @@ def propensity_scaling(users_per_item: NDArray[np.integer], propensity: float) -
 
 
 def _check_norm(name: str, value: float) -> float:
-    low, high = NORMS
-    if not (_is_number(value) and low <= value <= high):
-        raise ValueError(f"{name} must lie in [{low:g}, {high:g}], got {value!r}")
-    return float(value)
+    return check_between(name, value, *NORMS)
 
 
 def check_dial(dial: Dial) -> Dial:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import check_whole
 from relae.linalg import Csr, Dense, top_k
 
 
@@ -22,9 +23,7 @@ def barred_columns(
 
 def check_k(k: int) -> int:
     """Return how many items to rank, if that is a whole number of at least 1."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
-    return int(k)
+    return check_whole("k", k)
 
 
 def rank(

@@ -195,7 +195,7 @@ def test_what_cannot_fit_is_refused_with_figures_and_a_way_out():
         forecasting.plan(10**6, 40_000, 10**7, small, solver="exact", dtype="float32", neighbours=200)
     text = str(refusal.value)
     assert "40,000 items need" in text
-    assert "800 MB of each can be used (80% of 1,000 MB)" in text
+    assert "800 MB of each can be used (80% of 1.0 GB)" in text
     assert "use solver='local'" in text
     more = int(text.split("at least ")[1].split()[0].replace(",", ""))
     enough = forecast("primal", 10**6, 40_000, 10**7, Cluster(more, 1, 10**9), tile=1024)

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from relae import EASE, LAE, RDLAE, Interactions
+from relae._common.tables import Grid
 from relae.data import Ids
 from relae.evaluation import (
     DEFAULT_METRICS,
@@ -19,7 +20,6 @@ from relae.evaluation import (
     Estimate,
     Evaluation,
     Evaluations,
-    Grid,
     evaluate,
     hold_out_users,
     statistics,

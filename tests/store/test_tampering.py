@@ -135,7 +135,7 @@ def test_a_model_larger_than_memory_is_refused_before_it_is_copied(folder):
     entries = 2**38
     for name, dtype in (("x_values", np.float32), ("x_columns", np.int32)):
         replaced(folder, name, np.zeros(1, dtype), holes=entries - 1)
-    with pytest.raises(PlanError, match=r"the model in .* needs 2199\.0 GB"):
+    with pytest.raises(PlanError, match=r"the model in .* needs 2,199\.0 GB"):
         store.open_model(folder)
 
 

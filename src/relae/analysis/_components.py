@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import check_finite
+from relae._common.progress import Progress, of_stage
 from relae.analysis._spectral import (
     EXACT_LIMIT,
     Sides,
@@ -23,7 +25,6 @@ from relae.data import Interactions
 from relae.errors import DataError
 from relae.evaluation import head_items
 from relae.models import suggested_l2
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,8 +142,7 @@ def components(
         raise ValueError(f"share must lie in (0, 0.5], got {share!r}")
     x = interactions.matrix
     l2 = suggested_l2(x) if l2 is None else float(l2)
-    if not (np.isfinite(l2) and l2 > 0):
-        raise ValueError(f"l2 must be a finite number above 0, got {l2!r}")
+    check_finite("l2", l2, above_zero=True)
     given = sides(x)
     counts = np.bincount(x.indices, minlength=x.shape[1])
     chosen = _drawn(counts, popular, unpopular, head_share, rng)
@@ -214,7 +214,7 @@ def _filtered(
     rank, group = len(values), _group(len(values), share)
     first, last = values[group - 1], values[rank - group]
     scaling = _scaling(given, l2)
-    report = None if progress is None else lambda fraction: progress("principal components", fraction)
+    report = of_stage(progress, "principal components")
     series = chebyshev_series(given, block, top, degree=_DEGREE, progress=report)
     loadings = block.T @ top.vectors  # (items, top)
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae import algebra
+from relae._common.progress import Progress, prefixed
 from relae.analysis._spectrum import checked_l2s
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import DLAE, LAE, RDLAE, RLAE, suggested_l2
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     import polars as pl
@@ -121,7 +121,7 @@ def sensitivity_xi(
     l2 = _l2(split, l2)
     model = RDLAE(l2, dropout) if dropout > 0 else RLAE(l2)
     name = type(model).__name__
-    report = _named(progress, f"{name} over ξ")
+    report = prefixed(progress, f"{name} over ξ")
     model.fit(split.train, progress=report)
     if xis is None:
         low, high = model.xi_interval_
@@ -215,13 +215,9 @@ class _Judge:
         known = self.known.get((model.l2 or 0.0, model.dropout))
         if known is not None:
             return known
-        report = _named(self.progress, f"{type(model).__name__}, {name}")
+        report = prefixed(self.progress, f"{type(model).__name__}, {name}")
         model.fit(self.split.train, progress=report)
         return evaluate(model, self.split, _METRICS, [self.k], head_share=self.head_share, progress=report)
-
-
-def _named(progress: Progress | None, name: str) -> Progress | None:
-    return None if progress is None else lambda stage, fraction: progress(f"{name}: {stage}", fraction)
 
 
 def _curves(results: Sequence[Evaluation], k: int, rng: np.random.Generator | None) -> dict[str, Curve]:

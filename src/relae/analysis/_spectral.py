@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from scipy.fft import dct
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from relae._common.progress import Progress, of_stage
 from relae.linalg import Csr, Dense, as_csr, gram, one_blas_thread, sparse_dense, transpose
-from relae.solvers import Progress, ensure_memory
+from relae.solvers import ensure_memory
 
 Values = NDArray[np.float64]
 
@@ -211,7 +212,7 @@ def estimated_values(
 ) -> Values:
     """The eigenvalues, falling: the largest exactly, then the quantiles of a density that random vectors measure."""
     block = rng.choice([-1.0, 1.0], (given.side, probes))
-    report = None if progress is None else lambda fraction: progress("spectrum", fraction)
+    report = of_stage(progress, "spectrum")
     series = chebyshev_series(given, block, top, progress=report)
     eigenvalues, shares = series.above()
     rest = given.side - len(top.values)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress
 from relae.analysis._spectral import EXACT_LIMIT, estimated_values, exact_values, is_exact, sides, top_pairs
 from relae.data import Interactions
 from relae.models import suggested_l2
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
+from relae._common.progress import Progress
 from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
 from relae.linalg import (
@@ -27,7 +28,6 @@ from relae.linalg import (
     transpose,
 )
 from relae.recommender import HistoryRecommender, Range, State, number
-from relae.solvers import Progress
 
 _BATCH_BYTES = 256e6
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from relae._common.checks import check_finite, check_share, check_whole
 from relae.baselines._known_users import KnownUsers
-from relae.baselines._trained import GraphTraining, Trained, check_positive, check_share, check_whole
+from relae.baselines._trained import GraphTraining, Trained
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_items
 from relae.linalg import Arrays, Dense
@@ -73,7 +74,7 @@ class GraphModel(Trained, KnownUsers):
     def _check(self) -> None:
         super()._check()
         check_whole("dim", self.dim, 1)
-        check_positive("l2", self.l2, zero=True)
+        check_finite("l2", self.l2)
 
 
 class GRMF(GraphModel):
@@ -112,7 +113,7 @@ class GRMF(GraphModel):
 
     def _check(self) -> None:
         super()._check()
-        check_positive("smoothness", self.smoothness, zero=True)
+        check_finite("smoothness", self.smoothness)
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.grmf import GRMFNetwork
@@ -221,10 +222,10 @@ class LTOCF(GraphModel):
         check_whole("intervals", self.intervals, 1)
         if self.method not in _SOLVERS:
             raise ValueError(f"method must be one of {', '.join(_SOLVERS)}, got {self.method!r}")
-        check_positive("duration", self.duration)
+        check_finite("duration", self.duration, above_zero=True)
         if not isinstance(self.residual, (bool, np.bool_)):
             raise ValueError(f"residual must be True or False, got {self.residual!r}")
-        check_positive("time_learning_rate", self.time_learning_rate, zero=True)
+        check_finite("time_learning_rate", self.time_learning_rate)
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.ltocf import LTOCFNetwork
@@ -309,7 +310,7 @@ class HMLET(GraphModel):
         check_whole("warm_up", self.warm_up, 0)
         if self.gates not in ("end", "middle", "front", "all"):
             raise ValueError(f"gates must be 'end', 'middle', 'front' or 'all', got {self.gates!r}")
-        check_positive("gate_learning_rate", self.gate_learning_rate, zero=True)
+        check_finite("gate_learning_rate", self.gate_learning_rate)
         for name in ("dropout", "edge_dropout"):
             check_share(name, getattr(self, name))
 

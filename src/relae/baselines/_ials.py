@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.baselines._trained import check_positive, check_whole
+from relae._common.checks import check_finite, check_whole
+from relae._common.progress import Progress
 from relae.data import Interactions
 from relae.errors import PrecisionError
 from relae.linalg import (
@@ -24,7 +25,7 @@ from relae.linalg import (
     transpose,
 )
 from relae.recommender import HistoryRecommender, Range, State, number
-from relae.solvers import Progress, ensure_memory
+from relae.solvers import ensure_memory
 
 _BATCH_BYTES = 64e6
 
@@ -148,11 +149,11 @@ class IALS(HistoryRecommender):
         check_whole("dim", self.dim, 1)
         check_whole("epochs", self.epochs, 1)
         check_whole("seed", self.seed, 0)
-        check_positive("penalty", self.penalty)
+        check_finite("penalty", self.penalty, above_zero=True)
         if self.l2 is not None:
-            check_positive("l2", self.l2)
-        check_positive("unobserved_weight", self.unobserved_weight)
-        check_positive("frequency_exponent", self.frequency_exponent, zero=True)
+            check_finite("l2", self.l2, above_zero=True)
+        check_finite("unobserved_weight", self.unobserved_weight, above_zero=True)
+        check_finite("frequency_exponent", self.frequency_exponent)
 
     def _state(self, form: str) -> State:
         state = super()._state(form)

@@ -6,7 +6,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
-from relae.baselines._trained import check_positive, check_whole
+from relae._common.checks import check_finite, check_whole
+from relae._common.progress import Progress
 from relae.data import Features, Interactions, as_features
 from relae.errors import DataError
 from relae.linalg import (
@@ -23,7 +24,7 @@ from relae.linalg import (
 )
 from relae.ranking import rank
 from relae.recommender import HistoryRecommender, Range, State
-from relae.solvers import Progress, check_nearest_by, closeness, ensure_memory
+from relae.solvers import check_nearest_by, closeness, ensure_memory
 
 _BATCH_BYTES = 64e6
 _DENSE = 0.1  # of all cells: from here on a dense product is quicker
@@ -110,7 +111,7 @@ class ItemKNN(Neighbours):
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
-        check_positive("shrink", self.shrink, zero=True)
+        check_finite("shrink", self.shrink)
         check_nearest_by(self.nearest_by)
         interactions = self._interactions(data)
         x = interactions.matrix

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from relae.baselines._trained import Trained, Training, check_positive, check_share, check_whole
+from relae._common.checks import check_finite, check_share, check_whole
+from relae.baselines._trained import Trained, Training
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_users
 from relae.linalg import FLOAT32, Arrays, Csr, Dense, Expected, Layout, as_csr, sparse_dense
@@ -75,8 +76,8 @@ class MultVAE(Trained):
         check_whole("dim", self.dim, 1)
         check_whole("hidden", self.hidden, 0)
         check_whole("anneal_steps", self.anneal_steps, 0)
-        check_positive("anneal_cap", self.anneal_cap, zero=True)
-        check_positive("weight_decay", self.weight_decay, zero=True)
+        check_finite("anneal_cap", self.anneal_cap)
+        check_finite("weight_decay", self.weight_decay)
         check_share("dropout", self.dropout)
 
     def _network(self, data: Interactions) -> "Network":

@@ -4,10 +4,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from relae._common.progress import Progress
 from relae.data import Interactions
 from relae.linalg import Csr, Dense
 from relae.recommender import HistoryRecommender
-from relae.solvers import Progress
 
 
 class Popularity(HistoryRecommender):

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from relae.baselines._trained import check_whole
+from relae._common.checks import check_whole
+from relae._common.progress import Progress
 from relae.data import Interactions
 from relae.linalg import Arrays, Csr, Dense
 from relae.recommender import HistoryRecommender, State, whole
-from relae.solvers import Progress
 
 
 class Random(HistoryRecommender):

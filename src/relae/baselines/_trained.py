@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
 
 import numpy as np
 
+from relae._common.checks import check_finite, check_share, check_whole
 from relae._common.files import lock_file
+from relae._common.progress import Progress
 from relae.data import Interactions
 from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
 from relae.recommender import HistoryRecommender, State, number, text, whole
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     from relae.baselines.neural import Network
@@ -131,7 +132,7 @@ class Trained(HistoryRecommender):
         check_whole("seed", self.seed, 0, 2**63)
         check_share("average", self.average)
         check_share("validation_share", self.validation_share)
-        check_positive("learning_rate", self.learning_rate)
+        check_finite("learning_rate", self.learning_rate, above_zero=True)
         metric, _, k = str(self.objective).partition("@")
         if metric not in METRICS or not k.isdigit():
             raise ValueError(
@@ -258,27 +259,6 @@ def _mark(epoch: Any, seconds: Any, loss: Any, value: Any) -> Mark:
         number(noted, "loss"),
         np.nan if value is None else objective,
     )
-
-
-def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
-    """Raise unless a parameter is a finite number above 0, or 0 where that is allowed."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
-    if value == 0 and not zero:
-        raise ValueError(f"{name} must be above 0, got {value!r}")
-
-
-def check_whole(name: str, value: Any, least: int, below: float = np.inf) -> None:
-    """Raise unless a parameter is a whole number within its bounds."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not least <= value < below:
-        most = f" and below {below:,}" if below < np.inf else ""
-        raise ValueError(f"{name} must be a whole number of at least {least}{most}, got {value!r}")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raise unless a parameter is a number of at least 0 and below 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
-        raise ValueError(f"{name} must be at least 0 and below 1, got {value!r}")
 
 
 @contextmanager

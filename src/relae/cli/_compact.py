@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.markup import escape
 
 from relae import store
+from relae._common.words import in_bytes
 from relae.cli._catalog import linear, opened
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import Columns, read
@@ -21,7 +22,7 @@ from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
 from relae.models import LinearAutoencoder
 from relae.recommender import encode
-from relae.solvers import DualInverse, LocalInverse, gigabytes, without_new_items
+from relae.solvers import DualInverse, LocalInverse, without_new_items
 
 _METRICS = ("ndcg", "recall", "tail_ndcg", "coverage")
 _K = 100
@@ -92,7 +93,7 @@ def compact(
     rows = {
         "model": f"{small}, ξ stays free",
         "weights": f"{weights.columns.nnz / len(small.items_):.1f} per item, solved to {small.residual_:.0e}",
-        "saved in": f"{out}, {gigabytes(sizes[1])} instead of {gigabytes(sizes[0])}",
+        "saved in": f"{out}, {in_bytes(sizes[1])} instead of {in_bytes(sizes[0])}",
         "time": f"{seconds:.1f} s",
     }
     output().print(facts(rows))

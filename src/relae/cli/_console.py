@@ -67,8 +67,3 @@ def facts(rows: Mapping[str, str]) -> "Table":
 def print_json(value: Any) -> None:
     """Print what a program reads: ASCII, which no terminal or locale can change."""
     print(json.dumps(value, indent=2))
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

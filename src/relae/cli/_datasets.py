@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from relae._common.words import in_bytes
 from relae.cli._console import errors, output, print_json, table
 from relae.cli._options import JsonOption
 
@@ -162,9 +163,7 @@ def _show_stats(console: Console, dataset: Dataset, comparisons: list[Comparison
 
 
 def _file_in_words(file: DatasetFile) -> str:
-    from relae.data._download import size_in_words
-
-    parts = [file.name + ("" if file.size is None else f", {size_in_words(file.size)}")]
+    parts = [file.name + ("" if file.size is None else f", {in_bytes(file.size)}")]
     parts.append(file.url or "to be fetched by hand")
     parts.append("no md5 known" if file.md5 is None else f"md5 {file.md5}")
     return "\n".join(parts)

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from relae import RDLAE, Interactions
+from relae._common.words import in_bytes
 from relae.cli._console import errors, output
 from relae.cli._progress import progress_bar
 from relae.data import online_retail
 from relae.evaluation import Evaluations, Split, evaluate, hold_out_users
-from relae.solvers import gigabytes
 
 _XIS = (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 1.0)
 _K = 20
@@ -85,7 +85,7 @@ def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -
     console.print(
         f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (rule of thumb; tuning does better), dropout = {model.dropout}, "
         f"on {held_out.train.n_users:,} customers; {len(held_out.users):,} others are held out.\n"
-        f"{model.plan_.solver} solver, {gigabytes(model.plan_.chosen.added_bytes)}, [bold]{seconds:.1f} s[/bold]; "
+        f"{model.plan_.solver} solver, {in_bytes(model.plan_.chosen.added_bytes)}, [bold]{seconds:.1f} s[/bold]; "
         f"checked: ‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e}"
     )
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from rich.markup import escape
 
 from relae._common.files import lock_file, write_text
+from relae._common.progress import Progress
 from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
 from relae.cli._catalog import linear, opened
@@ -24,7 +25,6 @@ from relae.errors import DataError, UnknownItemsWarning
 from relae.evaluation import DEFAULT_METRICS, Evaluation, Evaluations, Split, evaluate, hold_out_items
 from relae.evaluation.metrics import check_ks, check_metrics
 from relae.recommender import HistoryRecommender, encode
-from relae.solvers import Progress
 from relae.store import Saved
 from relae.tuning import check_users
 

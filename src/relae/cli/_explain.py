@@ -6,9 +6,11 @@ from typing import Any
 
 from rich.text import Text
 
+from relae._common.checks import check_whole
+from relae._common.words import in_count
 from relae.cli import _histories
 from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
-from relae.cli._console import counted, errors, output, print_json, show_table, table
+from relae.cli._console import errors, output, print_json, show_table, table
 from relae.cli._histories import Asked
 from relae.cli._recommend import because
 from relae.store import Saved
@@ -26,8 +28,7 @@ def explain(
     as_json: bool,
 ) -> None:
     """Show why an item has its score, in the k items of the history that matter most."""
-    if k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}")
+    check_whole("k", k)
     whose = _histories.one_source(**{"history": history, "history_file": history_file, "for": user})
     saved, model = opened(path, dials)
     catalog = Catalog(model)
@@ -67,7 +68,7 @@ def _asked(
 def _show(answer: dict[str, Any], k: int, had: str) -> None:
     console, record, reasons = output(), answer["item"], answer["because"]
     name = readable(record["title"]) or readable(record["item"])
-    known = f"{counted(record['popularity'], 'user')}, {record['group']}"
+    known = f"{in_count(record['popularity'], 'user')}, {record['group']}"
     about = f"  item {readable(record['item'])}, {known}, {in_signs(answer)}"
     console.print(Text.assemble((name, "bold"), (about, "dim")))
     if had:

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from relae._common.progress import Progress
 from relae.cli._catalog import Catalog, linear, opened
 from relae.cli._console import errors, output
 from relae.cli._progress import progress_bar
 from relae.cli._rows import id_series, id_type, row_format, write_rows
 from relae.ranking import rank
-from relae.solvers import Progress
 
 
 def export(

@@ -10,13 +10,13 @@ from rich.table import Table
 
 from relae import analysis
 from relae._common.files import lock_folder, write_bytes
+from relae._common.progress import Progress
 from relae.analysis import Components, Sensitivity, Spectrum
 from relae.cli import _console
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.errors import DataError
 from relae.evaluation import Split
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae import store
+from relae._common.words import in_bytes
 from relae.baselines import Trained
 from relae.cli._catalog import known_users, more_facts, own_facts
 from relae.cli._choice import Run, chosen_model, read_run, source_of
@@ -25,7 +26,7 @@ from relae.distributed import Partitions
 from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
-from relae.solvers import gigabytes, plan
+from relae.solvers import plan
 from relae.tuning import fitted as fit_with
 
 
@@ -170,7 +171,7 @@ def _show(
     rows |= {
         "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",
         "users": known_users(saved),
-        "saved in": f"{saved.path}, {gigabytes(saved.size)}",
+        "saved in": f"{saved.path}, {in_bytes(saved.size)}",
         "time": f"{seconds['fit']:.1f} s to read and fit, {seconds['save']:.1f} s to save",
     }
     console.print(facts(rows))

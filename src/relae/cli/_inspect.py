@@ -7,11 +7,11 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from relae._common.words import in_bytes
 from relae.cli._catalog import Catalog, known_users, more_facts, opened, own_facts, readable
 from relae.cli._console import errors, facts, output, print_json, show_table, table
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
-from relae.solvers import gigabytes
 from relae.store import Saved
 
 _POPULAR = 5
@@ -65,7 +65,7 @@ def _show(
     rows |= {
         "created": info["created"],
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        "on disk": f"{gigabytes(saved.size)} in {saved.path}",
+        "on disk": f"{in_bytes(saved.size)} in {saved.path}",
         "checksums": "every one checked, all agree" if verified else "of the arrays not checked; --verify does",
     }
     console.print(facts(rows))

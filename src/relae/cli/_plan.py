@@ -10,12 +10,13 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
+from relae._common.words import in_bytes, in_time
 from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read, shape
 from relae.data import Interactions
 from relae.data.interactions import Statistics
 from relae.errors import PlanError
-from relae.solvers import SOLVERS, Forecast, available_memory, forecast, gigabytes, saved_form
+from relae.solvers import SOLVERS, Forecast, available_memory, forecast, saved_form
 from relae.solvers import plan as make_plan
 from relae.store import forecast_size
 
@@ -130,23 +131,22 @@ def _show(
             mark,
             entry.solver,
             f"{entry.square:,}² {counted}",
-            gigabytes(entry.added_bytes),
+            in_bytes(entry.added_bytes),
             f"{entry.flops:.1e}",
-            in_words(entry.flops / rate),
+            in_time(entry.flops / rate),
             _saved(disk[entry.solver]),
             style="bold" if is_chosen else "dim",
         )
     console.print(shown)
     console.print()
     console.print(
-        f"{gigabytes(available)} of memory are available"
-        + (f"; a fit chooses {chosen}" if chosen else "; nothing fits")
+        f"{in_bytes(available)} of memory are available" + (f"; a fit chooses {chosen}" if chosen else "; nothing fits")
     )
     smaller = disk[chosen] if chosen else None
     if smaller is not None and smaller.fitted_bytes < smaller.disk_bytes:
         console.print(
             f"the model is saved in the {smaller.saved_form} form, which serves fastest: "
-            f"{gigabytes(smaller.disk_bytes)}; --form fitted saves {gigabytes(smaller.fitted_bytes)}",
+            f"{in_bytes(smaller.disk_bytes)}; --form fitted saves {in_bytes(smaller.fitted_bytes)}",
             soft_wrap=True,
         )
     console.print(
@@ -157,13 +157,4 @@ def _show(
 
 
 def _saved(disk: _Disk) -> str:
-    return "–" if disk.saved_form is None else f"{gigabytes(disk.disk_bytes)}, {disk.saved_form}"
-
-
-def in_words(seconds: float) -> str:
-    """Return a time as a person says it."""
-    if seconds < 1:
-        return "under 1 s"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+    return "–" if disk.saved_form is None else f"{in_bytes(disk.disk_bytes)}, {disk.saved_form}"

@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from relae._common.progress import Progress, of_part
+from relae._common.words import in_count
 from relae.cli import _histories
 from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
-from relae.cli._console import counted, errors, output, print_json, show_table, table
+from relae.cli._console import errors, output, print_json, show_table, table
 from relae.cli._data import Columns, read
 from relae.cli._histories import Asked
 from relae.cli._main import as_options
@@ -23,7 +25,6 @@ from relae.cli._rows import Schema, id_series, id_type, row_format, write_rows
 from relae.errors import DataError
 from relae.linalg import Csr
 from relae.models import Explanation
-from relae.solvers import Progress
 from relae.store import Saved
 
 _ROWS_AT_ONCE = 250_000
@@ -140,11 +141,11 @@ def _warn(console: Console, catalog: Catalog, asked: Asked) -> None:
             soft_wrap=True,
         )
     for reason, count in asked.dropped.items():
-        words = f"{counted(count, 'user')} of the table dropped by {as_options(reason)}: no rows for them"
+        words = f"{in_count(count, 'user')} of the table dropped by {as_options(reason)}: no rows for them"
         console.print(words, style="yellow", markup=False, soft_wrap=True)
     empty = int(np.count_nonzero(np.diff(asked.matrix.indptr) == 0))
     if empty and asked.users is not None:
-        console.print(f"{counted(empty, 'user')} without a known item: for them the most popular ones", style="yellow")
+        console.print(f"{in_count(empty, 'user')} without a known item: for them the most popular ones", style="yellow")
 
 
 # --- lists to read -----------------------------------------------------------------------------------------------
@@ -194,9 +195,9 @@ def because(catalog: Catalog, why: Explanation, *, positive: bool = False) -> li
 
 def _show(console: Console, answer: Mapping[str, Any], explain: bool) -> None:
     who = "" if answer["user"] is None else f" for {escape(readable(answer['user']))}"
-    source = "the most popular items" if answer["popular"] else f"by {counted(answer['known'], 'item')}"
+    source = "the most popular items" if answer["popular"] else f"by {in_count(answer['known'], 'item')}"
     how = ", ".join(part for part in (source, in_signs(answer)) if part)
-    console.print(f"[bold]{counted(len(answer['items']), 'item')}{who}[/bold] [dim]({how})[/dim]")
+    console.print(f"[bold]{in_count(len(answer['items']), 'item')}{who}[/bold] [dim]({how})[/dim]")
     has_titles = any(entry["title"] for entry in answer["items"])
     columns = [">", "item", *(["~title"] if has_titles else []), ">score", ">users", "group"]
     shown = table(*columns, *(["~because of"] if explain else []))
@@ -227,7 +228,7 @@ def _write(console: Console, catalog: Catalog, asked: Asked, request: Request, o
         count = write_rows(frames, schema, request.out, row_format(request.out, request.row_format))
     if request.out is not None:
         console.print(
-            f"{request.out}: {counted(count, 'row')} for {counted(asked.matrix.shape[0], 'user')}",
+            f"{request.out}: {in_count(count, 'row')} for {in_count(asked.matrix.shape[0], 'user')}",
             markup=False,
             soft_wrap=True,
         )
@@ -244,7 +245,7 @@ def rows(
     step = max(1, _ROWS_AT_ONCE // max(k, 1))
     for start in range(0, total, step):
         stop = min(start + step, total)
-        part = None if progress is None else _part(progress, start, stop, total)
+        part = of_part(progress, start, stop, total)
         seen = None if asked.seen is None else asked.seen[start:stop]
         ids, scores = model.recommend(asked.matrix[start:stop], seen=seen, progress=part, **options)
         row, place = np.nonzero(ids >= 0)
@@ -258,10 +259,6 @@ def rows(
                 "score": scores[row, place],
             }
         )
-
-
-def _part(progress: Progress, start: int, stop: int, total: int) -> Progress:
-    return lambda stage, fraction: progress(stage, (start + (stop - start) * fraction) / total)
 
 
 def _schema(catalog: Catalog, asked: Asked, titles: bool) -> Schema:

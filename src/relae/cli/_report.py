@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from relae import __version__
 from relae._common.files import lock_file, write_text
+from relae._common.progress import Progress
 from relae.analysis import report
 from relae.baselines import Popularity
 from relae.cli import _console
@@ -22,7 +23,6 @@ from relae.errors import DataError
 from relae.evaluation import Evaluation, evaluate
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
-from relae.solvers import Progress
 from relae.store import kind
 from relae.tuning import ModelTrial, ModelTuning, Point, Trial, read_trial
 

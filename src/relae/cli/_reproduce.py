@@ -12,10 +12,10 @@ from rich.markup import escape
 
 from relae import __version__
 from relae._common.files import lock_file, write_text
+from relae._common.tables import Grid
 from relae.cli import _console
 from relae.cli._progress import progress_bar
 from relae.errors import DataError
-from relae.evaluation import Grid
 from relae.reproduce import Cell, Experiment, Row, experiment
 from relae.tuning import Epoch, Training
 

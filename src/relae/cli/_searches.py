@@ -6,15 +6,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rich.markup import escape
 
+from relae._common.progress import Progress
+from relae._common.tables import Grid, short
 from relae.baselines import Popularity
 from relae.cli._choice import chosen_model, saved_point
 from relae.cli._data import Columns, Divided
 from relae.errors import DataError
-from relae.evaluation import Grid
-from relae.evaluation.grid import short
 from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
-from relae.solvers import Progress
 from relae.store import kind
 from relae.tuning import (
     Choice,

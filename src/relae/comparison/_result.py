@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.evaluation import Evaluation, Evaluations, Grid
-from relae.evaluation.grid import Tabular, short
+from relae._common.tables import Grid, Tabular, short
+from relae._common.words import in_bytes, in_count, in_time
+from relae.evaluation import Evaluation, Evaluations
 from relae.evaluation.statistics import permutation_test
-from relae.solvers import gigabytes
 from relae.store import KINDS
 
 # What is judged, and how a narrow table calls it.
@@ -129,8 +129,8 @@ class Standings(Tabular):
             [
                 KINDS[row.name],
                 *(self._cell(at, name) for name in names),
-                _duration(row.fit_seconds),
-                _size(row.size),
+                in_time(row.fit_seconds),
+                in_bytes(row.size),
             ]
             for at, row in enumerate(self.rows)
         ]
@@ -140,7 +140,7 @@ class Standings(Tabular):
             for row in range(len(rows))
             if name in self.p_values and self._leads(row, name)
         }
-        title = f"{counted(len(rows), 'model')}, judged once by the test users at k = {self.k}"
+        title = f"{in_count(len(rows), 'model')}, judged once by the test users at k = {self.k}"
         header = ["model", *names.values(), "fit", "size"]
         return Grid(title, header, rows, self._notes(), frozenset(strong), "the best of its column")
 
@@ -163,7 +163,7 @@ class Standings(Tabular):
         if self.p_values:
             notes.append(
                 "≈ cannot be told from the best of its column: paired permutation test over users, p ≥ "
-                f"{LEVEL:g} after Holm's correction for {counted(len(self.rows) - 1, 'comparison')}"
+                f"{LEVEL:g} after Holm's correction for {in_count(len(self.rows) - 1, 'comparison')}"
             )
         notes.append(
             "head, tail, unbiased: ndcg of the 20% most popular items, of the others, and weighted by rarity; "
@@ -182,7 +182,7 @@ class Standings(Tabular):
             if row.chosen:
                 settings = ", ".join(f"{name} {short(row.parameters[name])}" for name in row.chosen)
                 ways.setdefault(row.choice, []).append(f"{KINDS[row.name]} {settings}")
-        by = f"chosen by {counted(self.validation_users, 'validation user')}"
+        by = f"chosen by {in_count(self.validation_users, 'validation user')}"
         return [f"{by} {way}: {'; '.join(models)}" for way, models in ways.items()]
 
     def absences(self) -> list[str]:
@@ -239,26 +239,11 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     return corrected
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number of things in words."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _share(value: float) -> str:
     """Return a figure between 0 and 1 in five places: nine columns fit a terminal of 80."""
     if np.isnan(value):
         return "–"
     return f"{value:.3f}" if value >= 0.99995 else f"{value:.4f}".removeprefix("0")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e3:.0f} kB" if count < 1e6 else gigabytes(count)
 
 
 def _plain(value: float) -> float | None:

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relae._common.files import remove_orphans
-from relae.comparison._result import METRICS, LeftOut, Standing, Standings, counted
+from relae._common.progress import Progress
+from relae._common.words import in_count
+from relae.comparison._result import METRICS, LeftOut, Standing, Standings
 from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import DAN, Dial
 from relae.recommender import HistoryRecommender
-from relae.solvers import Progress
 from relae.store import KINDS, kind
 from relae.tuning import Journal, Point, Training, Tuning, check_users, fitted, tune, tune_model
 
@@ -152,7 +153,7 @@ class Contest:
             time_budget=None if self.time_budget is None else self.time_budget * len(names),
             progress=meter.report,
         )
-        words = f"out of {counted(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
+        words = f"out of {in_count(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
         groups: dict[tuple[float, float, float], dict[str, Point]] = {}
         for name in names:
             point = found.best(KINDS[name])
@@ -209,7 +210,7 @@ class Contest:
             progress=meter.report,
         )
         seconds = sum(trial.seconds for trial in found.trials)
-        words = f"out of {counted(len(found.trials), 'fit')}"
+        words = f"out of {in_count(len(found.trials), 'fit')}"
         return _Chosen(found.best_model(), tuple(found.best), words, seconds, found.complete)
 
     def _choose_epochs(self, model: HistoryRecommender, meter: "_Meter") -> _Chosen:

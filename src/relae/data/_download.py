@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from relae._common.files import lock_file, made_folder, sync_folder, write_text
-from relae.errors import DataError
 
 # What a download or a fit calls as it goes: the stage in words, and the fraction of it that is done.
-Progress = Callable[[str, float], None]
+from relae._common.progress import Progress
+from relae._common.words import in_bytes
+from relae.errors import DataError
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0  # seconds without a byte
@@ -98,16 +99,6 @@ def md5_of(file: Path, report: Callable[[float], None] = lambda fraction: None) 
             done += len(chunk)
             report(done / size)
     return digest.hexdigest()
-
-
-def size_in_words(size: int) -> str:
-    """Return a number of bytes as people say it: "198.7 MB"."""
-    if size < 1_000:
-        return f"{size} bytes"
-    for unit, factor in (("kB", 1e3), ("MB", 1e6)):
-        if size < 1e3 * factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size / 1e9:.1f} GB"
 
 
 def _make_room(remote: Remote) -> None:
@@ -201,7 +192,7 @@ def _total(response: Any, arrived: int) -> int | None:
 
 
 def _append(remote: Remote, response: Any, arrived: int, total: int | None, report: Progress) -> None:
-    stage = remote.target.name if total is None else f"{remote.target.name} ({size_in_words(total)})"
+    stage = remote.target.name if total is None else f"{remote.target.name} ({in_bytes(total)})"
     with remote.part.open("ab" if arrived else "wb") as part:
         while chunk := _read(response, arrived, total):
             part.write(chunk)
@@ -220,8 +211,8 @@ def _read(response: IO[bytes], arrived: int, total: int | None) -> bytes:
 
 
 def _cut(arrived: int, total: int | None) -> str:
-    of = "" if total is None else f" of {size_in_words(total)}"
-    return f"the connection was cut after {size_in_words(arrived)}{of}"
+    of = "" if total is None else f" of {in_bytes(total)}"
+    return f"the connection was cut after {in_bytes(arrived)}{of}"
 
 
 def _known_validator(remote: Remote) -> str | None:
@@ -264,7 +255,7 @@ def _check(remote: Remote, report: Progress) -> None:
 def _disk_problem(remote: Remote, error: OSError) -> str:
     folder = remote.target.parent
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", None)):
-        need = "" if remote.size is None else f", {remote.target.name} has {size_in_words(remote.size)}"
+        need = "" if remote.size is None else f", {remote.target.name} has {in_bytes(remote.size)}"
         return (
             f"the disk of {folder} is full{need}: make room, or name another folder with RELAE_DATA; "
             "what has arrived is kept, and the same command goes on from there"

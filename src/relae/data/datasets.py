@@ -22,7 +22,7 @@ from relae.errors import DataError
 if TYPE_CHECKING:
     import polars as pl
 
-    from relae.data._download import Progress
+    from relae._common.progress import Progress
 
 
 @dataclass(frozen=True)

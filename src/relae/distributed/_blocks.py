@@ -6,11 +6,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.words import in_bytes
 from relae.distributed._cluster import Job
 from relae.distributed._partitions import Partitions
 from relae.errors import PlanError
 from relae.linalg import Csr, as_csr
-from relae.solvers import gigabytes
 
 _SENT_BYTES = 4e6  # at a time: Dask warns of larger tasks
 _HELD_BYTES = 2e9  # of data that the scheduler keeps, so that no worker is the only one to have it
@@ -26,8 +26,8 @@ def row_blocks(job: Job, x: Csr | Partitions, dtype: str) -> list[Any]:
     size = x.nnz * (x.data.itemsize + 4)
     if size > _HELD_BYTES:
         raise PlanError(
-            f"a matrix of {gigabytes(size)} is too large to be sent to a cluster from memory "
-            f"({gigabytes(_HELD_BYTES)} are allowed): write it as Parquet files and use Partitions.from_parquet"
+            f"a matrix of {in_bytes(size)} is too large to be sent to a cluster from memory "
+            f"({in_bytes(_HELD_BYTES)} are allowed): write it as Parquet files and use Partitions.from_parquet"
         )
     return [
         job.submit("rows", (at,), _rows, x.data[span], x.indices[span], x.indptr[low : high + 1], x.shape[1], dtype)

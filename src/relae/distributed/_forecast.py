@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relae._common.checks import check_whole
+from relae._common.words import in_bytes
 from relae.distributed._cluster import Cluster
 from relae.errors import PlanError
 from relae.linalg import SQUARE_BYTES
@@ -101,8 +103,7 @@ def plan(
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     for name, value in (("neighbours", neighbours), ("tile", 1 if tile is None else tile)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_whole(name, value)
     if min(users, items) < 1:
         raise ValueError(f"a fit needs at least one user and one item, got {users} users and {items} items")
     found = {
@@ -128,10 +129,10 @@ def _refusal(
 ) -> str:
     usable = _USABLE * (cluster.memory or 0)
     needs = " and ".join(
-        f"{_megabytes(each.needed)} on each of {each.workers} workers in the {each.solver} form ({each.dtype})"
+        f"{in_bytes(each.needed)} on each of {each.workers} workers in the {each.solver} form ({each.dtype})"
         for each in map(found.__getitem__, asked)
     )
-    ways = [f"use solver={name!r} ({_megabytes(each.needed)})" for name, each in found.items() if each.fits]
+    ways = [f"use solver={name!r} ({in_bytes(each.needed)})" for name, each in found.items() if each.fits]
     primal = found["primal"]
     if "primal" in asked:
         itemsize = np.dtype(primal.dtype).itemsize
@@ -143,11 +144,6 @@ def _refusal(
         ways.append("use dtype='float32' (half of it)")
     ways.append("give each worker more memory")
     return (
-        f"{users:,} users × {items:,} items need {needs}, and {_megabytes(usable)} of each can be used "
-        f"({_USABLE:.0%} of {_megabytes(cluster.memory or 0)}): {', or '.join(ways)}"
+        f"{users:,} users × {items:,} items need {needs}, and {in_bytes(usable)} of each can be used "
+        f"({_USABLE:.0%} of {in_bytes(cluster.memory or 0)}): {', or '.join(ways)}"
     )
-
-
-def _megabytes(count: float) -> str:
-    """A number of bytes in words; workers are small, and a refusal can be close."""
-    return f"{count / 1e6:,.0f} MB" if count < 1e10 else f"{count / 1e9:,.1f} GB"

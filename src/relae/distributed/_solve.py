@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress
+from relae._common.words import in_bytes
 from relae.distributed._blocks import row_blocks
 from relae.distributed._cluster import Cluster, Job
 from relae.distributed._forecast import ClusterForecast, keeps_square, plan
@@ -22,12 +24,10 @@ from relae.solvers import (
     Inverse,
     LocalInverse,
     PrimalInverse,
-    Progress,
     Solution,
     available_memory,
     ensure_memory,
     failed_check,
-    gigabytes,
 )
 
 _PROBES = 4
@@ -165,7 +165,7 @@ def _room(n: int, dtype: str, scratch: str | os.PathLike[str] | None) -> Dense:
     if scratch is None:
         if needed > 0.8 * available_memory():
             raise PlanError(
-                f"P of {n:,} items has {gigabytes(needed)}, and {gigabytes(available_memory())} are available here: "
+                f"P of {n:,} items has {in_bytes(needed)}, and {in_bytes(available_memory())} are available here: "
                 "set scratch to a folder that has this much room, or use solver='local'"
             )
         return np.empty((n, n), dtype)
@@ -173,7 +173,7 @@ def _room(n: int, dtype: str, scratch: str | os.PathLike[str] | None) -> Dense:
     folder.mkdir(parents=True, exist_ok=True)
     free = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
     if needed > free:
-        raise PlanError(f"P of {n:,} items has {gigabytes(needed)}, and {folder} has {gigabytes(free)} free")
+        raise PlanError(f"P of {n:,} items has {in_bytes(needed)}, and {folder} has {in_bytes(free)} free")
     return np.lib.format.open_memmap(folder / "inverse.npy", mode="w+", dtype=np.dtype(dtype), shape=(n, n))
 
 

@@ -1,7 +1,6 @@
 """How good a ranking is: splits that do not leak, metrics with one value per user, results that can be compared."""
 
 from relae.evaluation._evaluate import evaluate
-from relae.evaluation.grid import Grid
 from relae.evaluation.groups import head_items, propensities
 from relae.evaluation.metrics import DEFAULT_METRICS, METRICS, Scorer
 from relae.evaluation.paper import StrongLists, popularity_order, strong_lists
@@ -25,7 +24,6 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Evaluations",
-    "Grid",
     "Scorer",
     "Split",
     "StrongLists",

@@ -9,6 +9,7 @@ from typing import Any, TypedDict, Unpack, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress
 from relae.algebra import Dial
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning
@@ -17,7 +18,6 @@ from relae.evaluation.result import Evaluation, Evaluations
 from relae.evaluation.splits import Split
 from relae.linalg import Csr
 from relae.recommender import HistoryRecommender, Recommender, encode
-from relae.solvers import Progress
 
 _BATCH_BYTES = 256e6  # of ranked lists at a time
 _PLACE_BYTES = 12  # a column and its score

@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import check_whole
 from relae.data import canonical_matrix, gini
 from relae.errors import DataError
 from relae.evaluation.groups import head_items, propensities
@@ -115,8 +116,7 @@ def check_ks(ks: Sequence[int] | int, n_items: int, what: str = "catalog") -> tu
     """Return the cut-offs in rising order; each is a whole number from 1 to the number of items to choose from."""
     ks = (ks,) if isinstance(ks, (int, np.integer)) else tuple(ks)
     for k in ks:
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise ValueError(f"a cut-off is a whole number of at least 1, got {k!r}")
+        check_whole("a cut-off", k)
         if k > n_items:
             raise DataError(f"lists of k={k:,} cannot be filled from a {what} of {n_items:,} items: choose a smaller k")
     if not ks:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.tables import Grid, Tabular
 from relae.algebra import Dial
 from relae.data import Ids
 from relae.evaluation import statistics
-from relae.evaluation.grid import Grid, Tabular
 from relae.evaluation.metrics import PER_USER
 
 if TYPE_CHECKING:

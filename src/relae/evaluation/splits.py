@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.checks import check_whole, is_number
 from relae.data import Ids, Interactions, Lists, canonical_matrix, pattern_of, without_cells
 from relae.errors import DataError
 from relae.evaluation.paper import StrongLists
@@ -201,8 +202,7 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
     column is later. Of what a judged user has seen beside the history, only that from before the first hidden item is
     known (without `data.seen_times`: nothing, with a warning).
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n must be a whole number of at least 1, got {n!r}")
+    check_whole("n", n)
     x, times = data.matrix, _times(data)
     newest_first = _places(x, times, descending=True)
     sizes = np.diff(x.indptr)
@@ -233,7 +233,7 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
         _check_share(share=share)
         hidden = min(max(1, round(share * len(times))), len(times) - 1)
         at = int(np.sort(times)[len(times) - hidden])
-    if isinstance(at, bool) or not isinstance(at, (int, float, np.integer, np.floating)):
+    if not is_number(at):
         raise DataError(
             f"at is a number in the unit of data.times, which run from {times.min():,} to {times.max():,}, got {at!r}"
         )

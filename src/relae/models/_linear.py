@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
+from relae._common.progress import Progress
+from relae._common.words import in_bytes
 from relae.algebra import Dial
 from relae.data import Features, Interactions
 from relae.distributed import Partitions
@@ -43,10 +45,8 @@ from relae.solvers import (
     Inverse,
     NewItems,
     Plan,
-    Progress,
     available_memory,
     ensure_memory,
-    gigabytes,
     saved_form,
     solve,
     without_new_items,
@@ -572,8 +572,8 @@ def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> 
 def _warn_of_local(chosen: Plan) -> None:
     exact = min((each for each in chosen.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
     warnings.warn(
-        f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {gigabytes(exact.added_bytes)} and "
-        f"{gigabytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
+        f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {in_bytes(exact.added_bytes)} and "
+        f"{in_bytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
         "nearest items only, an approximation; solver='exact' refuses instead, solver='local' says that it is wanted",
         ApproximationWarning,
         stacklevel=3,

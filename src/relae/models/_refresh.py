@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
+from relae._common.progress import Progress, of_stage
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UncheckedUsersWarning
 from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows
@@ -21,7 +22,6 @@ from relae.solvers import (
     LocalInverse,
     NewItems,
     PrimalInverse,
-    Progress,
     Supports,
     by_closeness,
     local_solutions,
@@ -55,7 +55,7 @@ def compact(
         raise ValueError(f"supports must be 'cosine', 'count' or 'weights', got {supports!r}")
     users, items = x.shape
     forecast = plan(users, items, x.nnz, solver="local", dtype=model.inverse_.dtype.name, neighbours=per_item)
-    report = None if progress is None else lambda fraction: progress("compact", fraction)
+    report = of_stage(progress, "compact")
     found, error = solve_local(x, model.penalty_, report, chosen, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
@@ -300,7 +300,7 @@ def _local_update(
     changed = touched.copy()
     changed[whole[np.flatnonzero(concerned)].indices] = True
     items = np.flatnonzero(changed)
-    report = None if progress is None else lambda fraction: progress("update", fraction)
+    report = of_stage(progress, "update")
     supports = by_closeness(whole, model.neighbours_, model.nearest_by_)
     solved, error = local_solutions(whole, penalty, items, supports, report, rng)
     if not error <= TOLERANCE:

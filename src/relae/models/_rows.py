@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
+from relae._common.checks import check_finite
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, PlanError
@@ -70,8 +71,7 @@ def stacked(
 
 def features_of(given: Any, weight: float, data: Interactions | Partitions) -> Csr | None:
     """Return the features of the items : (items, features), if there are any and they count."""
-    if isinstance(weight, bool) or not isinstance(weight, (int, float, np.number)) or not 0 <= weight < np.inf:
-        raise ValueError(f"feature_weight must be a finite number of at least 0, got {weight!r}")
+    check_finite("feature_weight", weight)
     if isinstance(data, Partitions):
         if given is not None:
             raise DataError("item features need interactions in memory, not partitions")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress
 from relae.data import Ids, Interactions, decode_texts, encode_texts
 from relae.errors import DataError, NotFittedError, UnknownItemsWarning
 from relae.linalg import BYTES, INT64, Arrays, Csr, Dense, Expected, Layout, Vector
@@ -20,7 +21,7 @@ from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
 from relae.recommender._space import Range
 from relae.recommender._state import State, whole
-from relae.solvers import Progress, ensure_memory
+from relae.solvers import ensure_memory
 
 
 class Recommender(Protocol):

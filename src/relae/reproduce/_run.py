@@ -10,15 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from relae._common.progress import Progress, of_trials
 from relae.baselines import GFCF
 from relae.data import datasets
 from relae.errors import DataError
 from relae.evaluation import Evaluation, Split, evaluate, given_split, paper_splits, strong_lists
-from relae.evaluation.progress import of_all
 from relae.models import RDLAE
 from relae.recommender import HistoryRecommender
 from relae.reproduce._paper import REMARKS, TABLES, TRAINED, parameters, printed
-from relae.solvers import Progress
 from relae.store import kind
 from relae.tuning import Training, fitted
 
@@ -137,7 +136,7 @@ class Experiment:
         """
         fits = self.fits(done)
         for at, models in enumerate(fits):
-            report = of_all(progress, self.title, at, len(fits))
+            report = of_trials(progress, self.title, at, len(fits))
             if models[0] in TRAINED:
                 yield self._trained(models[0], report, time_budget, checkpoints)
             else:

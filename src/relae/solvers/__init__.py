@@ -22,11 +22,10 @@ from relae.solvers._plan import (
     available_memory,
     ensure_memory,
     forecast,
-    gigabytes,
     plan,
 )
 from relae.solvers._primal import PrimalInverse
-from relae.solvers._solve import FORMS, TOLERANCE, Progress, Solution, failed_check, residual, saved_form, solve
+from relae.solvers._solve import FORMS, TOLERANCE, Solution, failed_check, residual, saved_form, solve
 
 __all__ = [
     "DTYPES",
@@ -41,7 +40,6 @@ __all__ = [
     "NewItems",
     "Plan",
     "PrimalInverse",
-    "Progress",
     "Solution",
     "Supports",
     "available_memory",
@@ -51,7 +49,6 @@ __all__ = [
     "ensure_memory",
     "failed_check",
     "forecast",
-    "gigabytes",
     "local_error",
     "local_solutions",
     "plan",

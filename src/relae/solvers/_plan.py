@@ -14,7 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from relae._common.checks import check_whole
 from relae._common.limits import free_address_space
+from relae._common.words import in_bytes
 from relae.errors import PlanError
 from relae.linalg import inverse_workspace_bytes, local_workspace_bytes
 
@@ -102,8 +104,7 @@ def plan(
     """
     if solver not in ("auto", "exact", *SOLVERS):
         raise ValueError(f"solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got {solver!r}")
-    if isinstance(neighbours, bool) or not isinstance(neighbours, (int, np.integer)) or neighbours < 1:
-        raise ValueError(f"neighbours must be a whole number of at least 1, got {neighbours!r}")
+    check_whole("neighbours", neighbours)
     precision = check_dtype(dtype)
     if min(users, items) < 1:
         raise ValueError(f"a fit needs at least one user and one item, got {users} users and {items} items")
@@ -162,29 +163,24 @@ def _refusal(forecasts: tuple[Forecast, ...], solver: str, available: int, users
     counted = {"primal": f"{items:,} items", "dual": f"{users:,} users", "local": f"{items:,} items"}
     asked = [f for f in forecasts if solver in ("auto", f.solver) or (solver == "exact" and f.solver in EXACT)]
     needs = " and ".join(
-        f"{counted[f.solver]} need {gigabytes(f.added_bytes)} in the {f.solver} form ({f.dtype})" for f in asked
+        f"{counted[f.solver]} need {in_bytes(f.added_bytes)} in the {f.solver} form ({f.dtype})" for f in asked
     )
     ways = [
-        f"use solver={f.solver!r} ({gigabytes(f.added_bytes)})"
+        f"use solver={f.solver!r} ({in_bytes(f.added_bytes)})"
         for f in forecasts
         if f not in asked and f.added_bytes <= available
     ]
     if any(f.dtype == "float64" for f in asked):
         ways.append("use dtype='float32' (half of it)")
     ways.append("drop rare items or inactive users (min_item_count, min_user_count), or use a machine with more memory")
-    return f"{needs}, and {gigabytes(available)} are available: {', or '.join(ways)}"
-
-
-def gigabytes(count: float) -> str:
-    """A number of bytes in words, decimal."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.0f} MB"
+    return f"{needs}, and {in_bytes(available)} are available: {', or '.join(ways)}"
 
 
 def ensure_memory(needed: float, what: str, way_out: str) -> None:
     """Raise a PlanError if `needed` bytes are not available."""
     available = available_memory()
     if needed > available:
-        raise PlanError(f"{what} needs {gigabytes(needed)}, and {gigabytes(available)} are available: {way_out}")
+        raise PlanError(f"{what} needs {in_bytes(needed)}, and {in_bytes(available)} are available: {way_out}")
 
 
 def process_memory() -> int:

@@ -2,21 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress, of_stage
+from relae._common.words import in_bytes
 from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr, as_csr, scaled_rows
 from relae.solvers._dual import DualInverse, solve_dual
 from relae.solvers._inverse import Inverse
 from relae.solvers._local import LocalInverse, busiest_first, by_closeness, solve_local
-from relae.solvers._plan import NEIGHBOURS, Plan, check_dtype, gigabytes, plan
+from relae.solvers._plan import NEIGHBOURS, Plan, check_dtype, plan
 from relae.solvers._primal import PrimalInverse, solve_primal
-
-Progress = Callable[[str, float], None]
-"""Called with the name of a stage and the fraction of it that is done."""
 
 FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse, "local": LocalInverse}
 """The forms that an inverse can be kept in."""
@@ -91,7 +89,7 @@ def solve(
         stage = "inverse" if not failures else f"inverse again, {chosen.solver} in {precision}"
         with np.errstate(all="ignore"):  # what overflows is found by the check
             try:
-                report = None if progress is None else partial(progress, stage)
+                report = of_stage(progress, stage)
                 inverse, error_found = _invert(x, penalty, row_weights, chosen, report, nearest_by, rng)
             except np.linalg.LinAlgError:
                 failures.append(f"the {chosen.solver} matrix is not positive definite in {precision}")
@@ -139,7 +137,7 @@ def _invert(
             return solve_local(own, penalty, progress, by_closeness(own, chosen.chosen.square, nearest_by), rng)
         return inverse, residual(inverse, x, penalty, rng, row_weights)
     except MemoryError as error:
-        needed = gigabytes(chosen.chosen.added_bytes)
+        needed = in_bytes(chosen.chosen.added_bytes)
         raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error
 
 

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.progress import Progress
 from relae.data import Interactions, gini
 from relae.errors import StoreError
 from relae.linalg import check_layout, load_kernels
 from relae.recommender import HistoryRecommender, number, shortened, text, whole
-from relae.solvers import FORMS, Progress, ensure_memory
+from relae.solvers import FORMS, ensure_memory
 from relae.store._folder import Place, reserve
 from relae.store._format import Record
 from relae.store._kinds import KINDS, kind

@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from relae._common.files import is_temporary, lock_folder, open_regular, remove_folder, sync_folder, write_text
 from relae._common.interrupts import uninterrupted
+from relae._common.progress import Progress
+from relae._common.words import in_bytes
 from relae.errors import StoreError
 from relae.linalg import Blocks
-from relae.solvers import Progress, gigabytes
 from relae.store._format import ARRAYS, DTYPES, FORMAT, RECORD, VERSION, Record, checksum, header
 
 _MARK = ".relae-arrays"  # an empty file, by which arrays are told from a folder of somebody else
@@ -65,7 +66,7 @@ class Place:
         free = shutil.disk_usage(self.path).free
         if needed > free:
             raise StoreError(
-                f"the model needs {gigabytes(needed)} on disk and {gigabytes(free)} are free at {self.path}: "
+                f"the model needs {in_bytes(needed)} on disk and {in_bytes(free)} are free at {self.path}: "
                 "make room, or name another place; nothing was written"
             )
 
@@ -93,7 +94,7 @@ class Place:
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise StoreError(
-                    f"{path} cannot be written: the disk is full, and the model needs {gigabytes(needed)}; "
+                    f"{path} cannot be written: the disk is full, and the model needs {in_bytes(needed)}; "
                     "what was there is kept"
                 ) from error
             raise StoreError(f"{path} cannot be written: {error.strerror or error}; what was there is kept") from error

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.stats import qmc
 
+from relae._common.checks import is_number
 from relae.recommender import Range
 from relae.tuning._process import Array, finite, improvement, predict
 
@@ -136,7 +137,7 @@ def _value(ranged: Range, at: float) -> Any:
 
 def _part(ranged: Range, value: Any) -> float | None:
     """Where a value lies between the ends of a range, from 0 to 1; a value beyond them counts as the end."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if not is_number(value):
         return None
     low, high = ranged.low, ranged.high
     inside = min(max(float(value), low), high)

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from relae._common.progress import Progress, of_trials
 from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
-from relae.evaluation.progress import of_all
 from relae.recommender import HistoryRecommender, Range
-from relae.solvers import Progress
 from relae.tuning._box import BoxSearch
 from relae.tuning._journal import Journal
 from relae.tuning._judge import Judge
@@ -87,7 +86,7 @@ def tune_model(
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
             return ModelTuning(model, objective, searched, trials, complete=False)
         left = None if time_budget is None else time_budget - sum(spent)
-        report = of_all(progress, "search", len(trials), plan.size)
+        report = of_trials(progress, "search", len(trials), plan.size)
         options = {"time_budget": left, "checkpoint": None if journal is None else journal.checkpoint(setting)}
         started = perf_counter()
         try:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relae._common.tables import Grid, Tabular, short
 from relae.errors import DataError
-from relae.evaluation import Grid
-from relae.evaluation.grid import Tabular, short
 from relae.recommender import HistoryRecommender, Range
 from relae.tuning._judge import Gap, Groups, gap, read_groups
 from relae.tuning._result import verdict

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from relae.evaluation import Grid
-from relae.evaluation.grid import Tabular
+from relae._common.checks import check_share
+from relae._common.tables import Grid, Tabular
 from relae.models import DAN, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder
 from relae.tuning._judge import Gap, Groups, gap, read_groups
 
@@ -131,8 +131,7 @@ class Constraint:
     loss: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.loss < 1:
-            raise ValueError(f"the loss of a constraint must lie in [0, 1), got {self.loss!r}")
+        check_share("the loss of a constraint", self.loss)
 
     def allows(self, point: Point, best: float) -> bool:
         """Whether a point keeps enough of the best value."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
+from relae._common.progress import Progress
 from relae.errors import DataError
 from relae.evaluation import Split
 from relae.recommender import HistoryRecommender
-from relae.solvers import Progress
 
 
 class Epoch(NamedTuple):

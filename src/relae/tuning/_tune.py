@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from relae._common.progress import Progress, of_trials
 from relae.algebra import Dial
 from relae.errors import DataError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
-from relae.evaluation.progress import of_all
 from relae.models import DAN, RDLAE, suggested_l2
-from relae.solvers import Progress
 from relae.tuning._journal import Journal
 from relae.tuning._judge import Judge
 from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
@@ -99,7 +98,7 @@ def tune(
         spent = [trial.fit_seconds + trial.evaluate_seconds for trial in trials]
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
             return replace(result, complete=False)
-        report = of_all(progress, "search", len(trials), size)
+        report = of_trials(progress, "search", len(trials), size)
         also = [Dial(untuned.xi, untuned.item_norm)] if setting == first else []
         trial = _trial(split, setting, plan, also, judge, names, ks, how, report)
         trials.append(trial)

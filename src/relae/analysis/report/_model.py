@@ -2,11 +2,12 @@
 
 from math import isfinite
 
+from relae._common.words import in_count, in_time
 from relae.analysis.report import _words as words
 from relae.analysis.report._charts import Labels, Scale, around, axes, dot, figure, label, line, path, small_figure, svg
 from relae.analysis.report._data import Attempt, ModelReportData, Searched
 from relae.analysis.report._html import Markup, join, tag
-from relae.analysis.report._parts import duration, table
+from relae.analysis.report._parts import table
 
 _STOPPED = {
     "patience": "the validation had not improved for long enough",
@@ -23,7 +24,7 @@ def parameters(data: ModelReportData) -> list[str]:
 def facts(data: ModelReportData) -> list[tuple[str, object]]:
     """Return what is to be said of how it was made."""
     listed = ", ".join(f"{name} {_text(value)}" for name, value in data.parameters.items())
-    size = f"{words.count(data.fit_users, 'user')} × {words.count(data.fit_items, 'item')}"
+    size = f"{in_count(data.fit_users, 'user')} × {in_count(data.fit_items, 'item')}"
     return [("Parameters", listed or "none"), ("Last fit", f"{size}: train and validation data")]
 
 
@@ -51,8 +52,8 @@ def search(data: ModelReportData) -> Markup:
     return join(
         tag(
             "p",
-            f"{words.count(len(data.attempts), 'fit')} in {duration(seconds)}, judged by "
-            f"{words.count(data.valid_users, 'validation user')}. The first has the model's own parameters, the next "
+            f"{in_count(len(data.attempts), 'fit')} in {in_time(seconds)}, judged by "
+            f"{in_count(data.valid_users, 'validation user')}. The first has the model's own parameters, the next "
             "ones are spread evenly, the others went where most was expected.",
         ),
         tag("div", *panels, class_="halves"),
@@ -160,7 +161,7 @@ def learning(data: ModelReportData) -> Markup | None:
     return join(
         tag(
             "p",
-            f"The chosen fit was trained for {words.count(epochs, 'epoch')} and ended because {why}. Epoch "
+            f"The chosen fit was trained for {in_count(epochs, 'epoch')} and ended because {why}. Epoch "
             f"{chosen.best_epoch:,} was the best on the validation users, and it is the one that counts; the last fit, "
             "to train and validation data, was trained for as many.",
         ),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from math import isfinite
 
+from relae._common.words import in_count, in_time
 from relae.analysis.report import _model as model
 from relae.analysis.report import _plots as plots
 from relae.analysis.report import _words as words
@@ -19,7 +20,7 @@ from relae.analysis.report._data import (
     Sample,
 )
 from relae.analysis.report._html import Markup, join, tag
-from relae.analysis.report._parts import duration, facts, table
+from relae.analysis.report._parts import facts, table
 
 Section = tuple[str, str, Markup | None]  # key, title, content
 
@@ -107,7 +108,7 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
     configurations = _configurations(data) if isinstance(data, ReportData) else len(data.attempts)
     lead = join(
         tag("strong", data.model_name),
-        f" with {listed} was chosen among {words.count(configurations, 'configuration')} {_reason(data)}",
+        f" with {listed} was chosen among {in_count(configurations, 'configuration')} {_reason(data)}",
         _kept(data),
         ". ",
         None if main is None else _judges(data, main.users),
@@ -128,7 +129,7 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
 
 def _reason(data: Reported) -> str:
     """Return what a model was chosen for."""
-    name, users = words.metric(data.objective), words.count(data.valid_users, "validation user")
+    name, users = words.metric(data.objective), in_count(data.valid_users, "validation user")
     if data.choose == "tail":
         return f"for the most tail among those whose {name} {users} cannot tell from the best"
     if data.choose == "default":
@@ -150,8 +151,8 @@ def _configurations(data: ReportData) -> int:
 
 def _judges(data: Reported, users: int) -> str:
     if data.new_users:
-        return f"On {words.count(users, 'test user')}, who took no part in that choice, "
-    return f"On the test items of {words.count(users, 'user')}, which took no part in that choice, "
+        return f"On {in_count(users, 'test user')}, who took no part in that choice, "
+    return f"On the test items of {in_count(users, 'user')}, which took no part in that choice, "
 
 
 def _kept(data: Reported) -> str:
@@ -199,7 +200,7 @@ def _gain(data: Reported, theirs: Judged, metric: str, k: int) -> tuple[str, str
         return None
     detail = (
         f"in {words.metric(f'{metric}@{k}')}: {words.signed(found.difference)}"
-        f" [{words.signed(found.low)}, {words.signed(found.high)}], {words.count(one.users, 'user')}"
+        f" [{words.signed(found.low)}, {words.signed(found.high)}], {in_count(one.users, 'user')}"
     )
     if one.users < _FEW:
         return "too few users", detail
@@ -231,7 +232,7 @@ def _trade_off(data: ReportData) -> Markup:
         )
     hidden = everything - len(near)
     caption = (
-        f"Each dot is one configuration, judged by {words.count(data.valid_users, 'validation user')}. "
+        f"Each dot is one configuration, judged by {in_count(data.valid_users, 'validation user')}. "
         f"Up is better for unpopular items, right is better for all. On the line lie the {len(data.front)} that no "
         f"other beats in both. Circles are the best of each model."
         + (f" {hidden:,} weaker or neighbouring ones of {everything:,} are left out." if hidden > 0 else "")
@@ -249,7 +250,7 @@ def _trade_off(data: ReportData) -> Markup:
 def _accuracy(data: Reported) -> Markup:
     ks = sorted({figure.k for judged in data.judged for figure in judged.figures}, key=lambda k: (k != data.k, k))
     main = data.chosen.figure("ndcg", data.k)
-    users = words.count(main.users if main else data.test_users, "user")
+    users = in_count(main.users if main else data.test_users, "user")
     return join(
         tag(
             "p",
@@ -369,7 +370,7 @@ def _dial(data: ReportData) -> Markup | None:
         figure(
             lambda width: plots.dial(data, trial, width),
             f"Validation users, {words.setting(l2, dropout, None, *others)} held fixed: "
-            f"{words.count(len(plots.dial_points(data, trial)), 'value')} of ξ from one inversion. The share of free "
+            f"{in_count(len(plots.dial_points(data, trial)), 'value')} of ξ from one inversion. The share of free "
             "items is that of the last fit.",
         ),
     )
@@ -403,8 +404,8 @@ def _search(data: ReportData) -> Markup:
     return join(
         tag(
             "p",
-            f"{words.count(len(data.trials), 'inversion')} gave {words.count(_configurations(data), 'configuration')} "
-            f"of {_searched(data)} in {duration(seconds)}: {_price(data)}",
+            f"{in_count(len(data.trials), 'inversion')} gave {in_count(_configurations(data), 'configuration')} "
+            f"of {_searched(data)} in {in_time(seconds)}: {_price(data)}",
         ),
         figure(
             lambda width: plots.search_map(data, width),
@@ -425,7 +426,7 @@ def _remarks(data: ReportData) -> list[str]:
         free = "DAN" if data.normalizing else "RDLAE"
         found.append(f"A model with a free parameter contains those without: {free} is never behind.")
     if data.normalizing:
-        plain = words.count(sum(trial.user_norm == 0 for trial in data.trials), "inversion")
+        plain = in_count(sum(trial.user_norm == 0 for trial in data.trials), "inversion")
         found.append(f"The search was for DAN: models without norms had only {plain}, and may do better by their own.")
     return found
 
@@ -518,7 +519,7 @@ def _samples(samples: Sequence[Sample]) -> Markup | None:
     return join(
         tag(
             "p",
-            f"{words.count(len(samples), 'test user')}, from short to long histories: chosen by length, not by result.",
+            f"{in_count(len(samples), 'test user')}, from short to long histories: chosen by length, not by result.",
             " ",
             tag("span", "✓ hidden", class_="hit"),
             " marks an item that the user did have and the model did not see; ",
@@ -544,7 +545,7 @@ def _person(sample: Sample) -> Markup:
         tag("h3", tag("bdi", words.shorten(sample.label, 60))),
         tag(
             "p",
-            f"{words.count(sample.history_size, 'item')} known, {sample.hidden:,} hidden, "
+            f"{in_count(sample.history_size, 'item')} known, {sample.hidden:,} hidden, "
             f"{hits:,} of them in the first {len(sample.suggestions)}. Had: ",
             *had,
             f" · and {more:,} more" if more > 0 else None,
@@ -566,7 +567,7 @@ def _person(sample: Sample) -> Markup:
                         "span",
                         f"{pick.score:.3f}",
                         bar(pick.score / top if top > 0 else 0.0, "tail" if pick.item.is_tail else "ease"),
-                        words.count(pick.item.users, "user"),
+                        in_count(pick.item.users, "user"),
                         class_="score",
                     ),
                     tag("span", *_why(pick.because), class_="why"),
@@ -606,7 +607,7 @@ def _group(group: Neighbours) -> Markup:
     return tag(
         "div",
         tag("h3", _name(group.item, 60), _tail(group.item)),
-        tag("p", words.count(group.item.users, "user"), class_="note"),
+        tag("p", in_count(group.item.users, "user"), class_="note"),
         tag(
             "ol",
             *(
@@ -633,7 +634,7 @@ def _family_facts(data: ReportData) -> list[tuple[str, object]]:
     signs = ("l2", "dropout", "ξ", *(("β", "α") if data.user_norm or data.item_norm else ()))
     return [
         (", ".join(signs), ", ".join(repr(float(v)) for v in data.setting[: len(signs)])),
-        ("Last fit", f"{words.count(fit.users, 'user')} × {words.count(fit.items, 'item')}: train and validation data"),
+        ("Last fit", f"{in_count(fit.users, 'user')} × {in_count(fit.items, 'item')}: train and validation data"),
         ("Solver", f"{fit.solver}, {fit.dtype}"),
         ("Residual", _residual(data.fit, exact)),
     ]

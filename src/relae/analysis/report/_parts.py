@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from relae.analysis.report import _words as words
 from relae.analysis.report._html import Markup, tag
 
 
@@ -15,10 +14,3 @@ def table(caption: str, heads: Sequence[Markup], rows: Sequence[Markup]) -> Mark
 def facts(rows: Sequence[tuple[str, object]]) -> Markup:
     """Return a list of names and what is to be said of each."""
     return tag("dl", *(part for name, value in rows for part in (tag("dt", name), tag("dd", value))), class_="facts")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in words."""
-    if seconds < 120:
-        return words.count(max(1, round(seconds)), "second")
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

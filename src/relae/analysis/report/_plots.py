@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 
+from relae._common.words import in_count
 from relae.analysis.report import _words as words
 from relae.analysis.report._charts import (
     Labels,
@@ -273,7 +274,7 @@ def histories(facts: DataFacts, width: float) -> Markup:
     for number, (start, stop, users) in enumerate(bins):
         names = f"{start:,}" if start == stop else f"{start:,} to {stop:,}"
         top = y(users)
-        says = f"{words.count(users, 'user')} with {names} items"
+        says = f"{in_count(users, 'user')} with {names} items"
         parts.append(box(left + number * step + 1, top, step - 2, y.start - top, "column", says))
     every = max(1, -(-len(bins) // 6))
     ticks = [

@@ -70,8 +70,3 @@ def shorten(words: str, most: int = 90) -> str:
     """Return text that is not too long for a line or two."""
     flat = " ".join(words.split())
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
-
-
-def count(many: int, noun: str) -> str:
-    """Return "1 user" or "2,000 users"."""
-    return f"{many:,} {noun}" + ("" if many == 1 else "s")

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from relae._common.progress import Progress
 from relae.baselines._trained import Mark
 from relae.baselines.neural._average import Average
 from relae.baselines.neural._checkpoint import Checkpoint, optimizer_arrays, restore_optimizer
 from relae.errors import DataError
-from relae.solvers import Progress
 
 if TYPE_CHECKING:
     from relae.baselines._trained import Trained
