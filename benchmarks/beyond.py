@@ -26,8 +26,9 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
+from relae import datasets
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.data import Ids, Lists, datasets, fading_weights
+from relae.data import Ids, Lists, fading_weights
 from relae.evaluation import (
     Evaluation,
     Split,

@@ -20,8 +20,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 from benchmarks._machine import describe
-from relae import RDLAE, algebra, distributed
-from relae.data import datasets
+from relae import RDLAE, algebra, datasets, distributed
 from relae.ranking import rank
 from relae.solvers import solve
 

@@ -9,8 +9,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks._machine import seconds
-from relae import RDLAE
-from relae.data import datasets
+from relae import RDLAE, datasets
 from relae.evaluation import METRICS, Scorer, evaluate, paper_splits, strong_lists
 from relae.ranking import rank
 

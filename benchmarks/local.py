@@ -20,9 +20,8 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 
-from relae import EASE, RDLAE, Interactions, store
+from relae import EASE, RDLAE, Interactions, datasets, store
 from relae.baselines import ItemKNN, Popularity
-from relae.data import datasets
 from relae.evaluation import Split, evaluate, given_split, hold_out_users, strong_lists
 from relae.linalg import as_csr, sparse_sparse
 from relae.recommender import HistoryRecommender

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
+from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, datasets
 from relae.baselines import GFCF
-from relae.data import datasets
 from relae.evaluation import Evaluation, Evaluations, evaluate, hold_out_users
 
 L2 = (50.0, 100.0, 200.0, 400.0, 700.0, 1000.0, 2000.0, 4000.0)

@@ -26,10 +26,9 @@ import torch
 
 import relae.baselines as baselines
 from benchmarks._machine import seconds
-from relae import EDLAE
+from relae import EDLAE, datasets
 from relae.analysis import _style
 from relae.baselines.neural._graph import Graph
-from relae.data import datasets
 from relae.evaluation import Split, evaluate, given_split, hold_out_users
 from relae.recommender import Recommender
 from relae.reproduce._paper import printed

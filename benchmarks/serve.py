@@ -15,8 +15,7 @@ from time import perf_counter
 import numpy as np
 import psutil
 
-from relae import RDLAE, linalg, store
-from relae.data import datasets
+from relae import RDLAE, datasets, linalg, store
 
 LENGTH, K, BODIES, CONNECTIONS, SECONDS = 50, 20, 2_000, 16, 10
 

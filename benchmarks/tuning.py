@@ -9,8 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from relae import RDLAE
-from relae.data import datasets
+from relae import RDLAE, datasets
 from relae.evaluation import Split, evaluate, hold_out_users
 from relae.models import suggested_l2
 from relae.tuning import Auto, GridSearch, tune

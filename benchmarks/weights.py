@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from relae.data import Interactions, online_retail
+from relae.data import Interactions
 from relae.data._weighting import try_weightings
+from relae.datasets import online_retail
 from relae.evaluation import evaluate, hold_out_users
 from relae.models import EASE, RDLAE
 

@@ -51,7 +51,7 @@ __all__ = [
     "plan",
 ]
 
-_ROOMS = ("errors", "data", "solvers", "models", "store")  # where the names above are, from the lightest on
+_ROOMS = ("errors", "data", "solvers", "models", "store", "datasets")  # where the names above are, from the lightest on
 
 
 def __getattr__(name: str) -> object:

@@ -8,11 +8,13 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from relae import datasets
 from relae.cli import _datasets
-from relae.data import Interactions, datasets, online_retail
+from relae.data import Interactions
+from relae.datasets import online_retail
 from relae.errors import DataError
 
-from ..data.server import serving
+from ..datasets.server import serving
 from ..real_data import real
 
 
@@ -115,7 +117,7 @@ def test_get_downloads_and_says_where_to(empty, monkeypatch):
     with serving({"/train.txt": b"0 1\n", "/test.txt": b"0 2\n"}) as site:
         gowalla = datasets.get("gowalla")
         files = tuple(dataclasses.replace(f, url=f"{site.url}/{f.name}", md5=None, size=None) for f in gowalla.files)
-        monkeypatch.setattr(datasets, "_ALL", (dataclasses.replace(gowalla, files=files),))
+        monkeypatch.setattr(datasets._benchmarks, "BENCHMARKS", (dataclasses.replace(gowalla, files=files),))
         done = run("get", "gowalla")
     assert done.stdout.splitlines()[0] == f"Gowalla is in {empty / 'data' / 'gowalla'}"
     assert (empty / "data" / "gowalla" / "test.txt").read_bytes() == b"0 2\n"

@@ -8,7 +8,7 @@ import pytest
 
 from relae import Interactions
 from relae.cli._figures import figures
-from relae.data import online_retail
+from relae.datasets import online_retail
 from relae.errors import DataError
 from relae.evaluation import Split, hold_out_users
 

@@ -163,7 +163,7 @@ def test_a_benchmark_by_name_follows_its_published_protocol(ratings, shell, monk
     lines = [f"{user + 1}::{item + 1}::{stars}::978300000\n" for user, item, stars in ratings.rows()]
     (folder / "ratings.dat").write_text("".join(lines))
     monkeypatch.setenv("RELAE_DATA", str(tmp_path / "data"))
-    from relae.data import datasets
+    from relae import datasets
 
     published, right = (datasets.get("ml-1m").load(seen=seen) for seen in (False, True))
     values, said = evaluated(shell, "ml-1m")

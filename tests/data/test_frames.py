@@ -265,7 +265,8 @@ def test_pyarrow_is_not_needed():
 import sys
 sys.modules["pyarrow"] = None  # as if it were not installed
 import pandas, polars
-from relae.data import Interactions, online_retail
+from relae.data import Interactions
+from relae.datasets import online_retail
 assert online_retail().n_users == 4_339
 table = {"user": ["b", "a"], "item": [1, 2], "n": [1.5, 2.0]}
 titles = pandas.DataFrame({"item": [1], "title": ["one"]})

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relae import EASE
-from relae.data import Interactions, fading_weights, online_retail
+from relae.data import Interactions, fading_weights
+from relae.datasets import online_retail
 from relae.errors import DataError, WeightingWarning
 
 from ..real_data import real

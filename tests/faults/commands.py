@@ -13,7 +13,7 @@ import polars as pl
 
 from relae import EASE, Interactions, store
 
-from ..data.server import Site
+from ..datasets.server import Site
 from ..reproduce.conftest import write as write_gowalla
 
 Command = Sequence[object]
@@ -172,7 +172,7 @@ def _training(folder: Path) -> Found:
 
 def download(url: str, target: str) -> None:
     """Fetch a file; what it should be is not known, as of files without a published checksum."""
-    from relae.data import _download
+    from relae.datasets import _download
 
     _download._CHUNK = 1 << 12
     _download.fetch(_download.Remote(url, Path(target)))

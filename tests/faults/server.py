@@ -144,7 +144,7 @@ def _import() -> None:
         name = ".".join(path.relative_to(Path(relae.cli.__file__).parent).with_suffix("").parts)
         if name not in ("_serve", "_cluster", "__init__") and not name.endswith(".__init__"):
             importlib.import_module(f"relae.cli.{name}")
-    for name in ("relae.models", "relae.baselines", "relae.data._download"):
+    for name in ("relae.models", "relae.baselines", "relae.datasets._download"):
         importlib.import_module(name)
 
 

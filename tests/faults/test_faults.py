@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ..data.server import serving
+from ..datasets.server import serving
 from .commands import CASES, FIRST, SECOND, Case, Shop, listed
 from .server import Faults
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError
+from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError, datasets
 from relae.baselines import GFCF
-from relae.data import datasets
 from relae.evaluation import evaluate
 from relae.models import RDLAE as Fitted
 from relae.reproduce import Cell, Row, _run, experiment

@@ -10,7 +10,7 @@ import pytest
 
 from relae import RDLAE, Interactions, store
 from relae.baselines import Popularity
-from relae.data import online_retail
+from relae.datasets import online_retail
 from relae.evaluation.groups import head_items
 from tests.browser import headless
 from tests.serve.running import serving, serving_another

@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from relae import datasets
 from relae.cli._parse import names
-from relae.data import Features, Ids, Interactions, Lists, axis_of, datasets, read_lists
+from relae.data import Features, Ids, Interactions, Lists, axis_of, read_lists
 from relae.errors import DataError
 from relae.evaluation import (
     Split,

@@ -15,8 +15,8 @@ from relae.cli._options import JsonOption
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from relae.data.datasets import Comparison, Dataset, DatasetFile
-    from relae.data.interactions import Statistics
+    from relae.data import Statistics
+    from relae.datasets import Comparison, Dataset, DatasetFile
 
 app = typer.Typer(
     name="datasets",
@@ -40,7 +40,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; `relae da
 @app.command("list")
 def list_datasets(as_json: JsonOption = False) -> None:
     """List the data sets, and which of them are here."""
-    from relae.data import datasets
+    from relae import datasets
 
     found = [datasets.get(name) for name in datasets.names()]
     if as_json:
@@ -62,7 +62,7 @@ def info(name: Name, as_json: JsonOption = False) -> None:
     """Show where a data set comes from, its recipe, licence, files and checksums."""
     from rich.markup import escape
 
-    from relae.data import datasets
+    from relae import datasets
 
     dataset = datasets.get(name)
     if as_json:
@@ -105,8 +105,8 @@ def get(
     """Download a data set, or go on with a download that was interrupted, and check it."""
     from rich.markup import escape
 
+    from relae import datasets
     from relae.cli._progress import progress_bar
-    from relae.data import datasets
 
     dataset = datasets.get(name)
     with progress_bar(errors()) as progress:
@@ -124,8 +124,8 @@ def export(
     kind: Annotated[TableFormat, typer.Option("--format", help="Of the two tables.")] = TableFormat.CSV,
 ) -> None:
     """Write a data set, after its recipe, as tables to look at or to try the other commands on."""
+    from relae import datasets
     from relae.cli._tables import write_tables
-    from relae.data import datasets
 
     dataset = datasets.get(name)
     with errors().status(f"reading {dataset.title}"):
@@ -137,7 +137,7 @@ def export(
 @app.command()
 def stats(name: Name, as_json: JsonOption = False) -> None:
     """Measure a data set after its recipe, and show the paper's figures beside ours."""
-    from relae.data import datasets
+    from relae import datasets
 
     dataset = datasets.get(name)
     with errors().status(f"reading {dataset.title}"):

@@ -13,8 +13,7 @@ from rich.markup import escape
 from relae._common.words import in_bytes, in_time
 from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read, shape
-from relae.data import Interactions
-from relae.data.interactions import Statistics
+from relae.data import Interactions, Statistics
 from relae.errors import PlanError
 from relae.solvers import SOLVERS, Forecast, available_memory, forecast, saved_form
 from relae.solvers import plan as make_plan

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from relae import datasets
 from relae._common.progress import Progress, of_trials
 from relae.baselines import GFCF
-from relae.data import datasets
 from relae.errors import DataError
 from relae.evaluation import Evaluation, Split, evaluate, given_split, paper_splits, strong_lists
 from relae.models import RDLAE

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import relae.data._formats as formats
-import relae.data._places as places
-from relae.data import datasets
+import relae.datasets._formats as formats
+import relae.datasets._places as places
+from relae import datasets
 from relae.errors import DataError
 
-from .tables import check_form, same, seen_pairs
+from ..data.tables import check_form, same, seen_pairs
 
 # Users 1 and 3 like five films, user 2 only two; 40 is liked by nobody.
 LIKES = {1: (10, 20, 30, 50, 60), 2: (10, 20), 3: (60, 50, 30, 20, 10)}

@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae.data import Interactions, datasets, online_retail
-from relae.data.datasets import DatasetFile
+from relae import datasets
+from relae.data import Interactions
+from relae.datasets import DatasetFile, online_retail
 from relae.errors import DataError
 
+from ..data.tables import check_form, same
 from ..real_data import real
 from .server import serving
-from .tables import check_form, same
 
 
 def shape(data):
@@ -51,7 +52,7 @@ def test_online_retail_is_the_original():
 
 
 def test_the_licence_comes_with_the_data():
-    folder = Path(sys.modules["relae.data"].__file__).parent / "online_retail"
+    folder = Path(sys.modules["relae.datasets"].__file__).parent / "online_retail"
     text = (folder / "ATTRIBUTION.md").read_text()
     assert "CC BY 4.0" in text
     assert "10.24432/C5BW33" in text
@@ -241,7 +242,7 @@ def test_download(empty, site):
     dataset.download(lambda stage, fraction: stages.append(stage))
     assert dataset.folder() == empty / "data" / "gowalla"
     assert dataset.load().n_interactions == 5
-    assert "train.txt (10 bytes)" in stages
+    assert "train.txt (10 B)" in stages
     dataset.download()
     assert len(site.requests) == 2  # what is there is checked, not fetched again
     dataset.download(force=True)

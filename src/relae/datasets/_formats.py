@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from relae.data._assemble import positions_in
-from relae.data._places import BLOCK, Folder, Piece, Place, pieces, readable, tar_files
+from relae.data import positions_in
+from relae.datasets._places import BLOCK, Folder, Piece, Place, pieces, readable, tar_files
 from relae.errors import DataError
 
 if TYPE_CHECKING:

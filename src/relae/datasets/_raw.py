@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from relae.data._formats import (
+from relae.datasets._formats import (
     RATINGS_CSV,
     RATINGS_DAT,
     RATINGS_PLAIN,
@@ -22,7 +22,7 @@ from relae.data._formats import (
     read_triplets,
     separated_titles,
 )
-from relae.data._places import Folder, Place, Zip, readable
+from relae.datasets._places import Folder, Place, Zip, readable
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-import relae.data._download as download
-from relae.data._download import Remote, fetch
+import relae.datasets._download as download
+from relae.datasets._download import Remote, fetch
 from relae.errors import DataError
 
 from .server import serving
