@@ -148,17 +148,17 @@ class ImplicitKnn(HistoryRecommender):
         found = CosineRecommender(K=self.neighbours)
         found.fit(sp.csr_matrix(data.matrix), show_progress=False)
         self.similarity_ = as_csr(sp.csr_array(found.similarity), np.float32)
-        self._remember(data)
+        self.remember(data)
         return self
 
-    def _project(self, batch: sp.csr_array) -> np.ndarray:
+    def project(self, batch: sp.csr_array) -> np.ndarray:
         return sparse_sparse(batch, self.similarity_)
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return 100
 
     @property
-    def _dtype(self) -> np.dtype:
+    def score_dtype(self) -> np.dtype:
         return np.dtype(np.float32)
 
 
@@ -173,23 +173,23 @@ class Sansa(HistoryRecommender):
 
         logging.disable()
         parts = (ICFGramianFactorizerConfig(), UMRUnitLowerTriangleInverterConfig(scans=1, finetune_steps=5))
-        self._remember(data)
+        self.remember(data)
         self.known_ = np.flatnonzero(self.item_counts_)  # it stops at an item without users
         found = SANSA(SANSAConfig(self.l2, self.density, *parts)).fit(sp.csr_matrix(data.matrix[:, self.known_]))
         self.left_, self.right_ = (as_csr(part, np.float32) for part in found.weights)
         return self
 
-    def _project(self, batch: sp.csr_array) -> np.ndarray:
+    def project(self, batch: sp.csr_array) -> np.ndarray:
         scores = np.full(batch.shape, -np.inf, np.float32)
         coded = as_csr(batch[:, self.known_] @ self.left_, np.float32)
         scores[:, self.known_] = sparse_sparse(coded, self.right_)
         return scores
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return 100
 
     @property
-    def _dtype(self) -> np.dtype:
+    def score_dtype(self) -> np.dtype:
         return np.dtype(np.float32)
 
 

@@ -230,7 +230,7 @@ def test_every_item_has_the_same_chance():
 def test_batches_of_chance_make_no_difference(monkeypatch):
     model = Random(3).fit(csr(X))
     whole = model.recommend(csr(X), 5)[0]
-    monkeypatch.setattr(Random, "_users_at_once", lambda self: 7)
+    monkeypatch.setattr(Random, "users_at_once", lambda self: 7)
     assert np.array_equal(model.recommend(csr(X), 5)[0], whole)
 
 

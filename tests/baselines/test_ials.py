@@ -172,8 +172,8 @@ def test_the_mean_penalty_of_a_user_is_what_was_asked_for(frequency_exponent, un
 def test_an_l2_that_is_given_counts_and_leaves_no_penalty_to_search():
     loose, strict = (IALS(DIM, penalty, l2=0.01).fit(csr(X)) for penalty in (0.5, 9.0))
     assert np.array_equal(loose.score(csr(NEW)), strict.score(csr(NEW)))
-    assert set(IALS(l2=0.01)._space()) == {"dim", "unobserved_weight"}
-    assert set(IALS()._space()) == set(IALS.SPACE) == {"dim", "penalty", "unobserved_weight"}
+    assert set(IALS(l2=0.01).search_space()) == {"dim", "unobserved_weight"}
+    assert set(IALS().search_space()) == set(IALS.SPACE) == {"dim", "penalty", "unobserved_weight"}
     split = hold_out_items(Interactions(csr(X)), rng=np.random.default_rng(0))
     found = tune_model(IALS(DIM, l2=0.01), split, objective="ndcg@5", budget=2)
     assert set(found.best) == {"dim", "unobserved_weight"}
@@ -264,6 +264,6 @@ def test_there_and_back(tmp_path):
     ],
 )
 def test_what_cannot_have_been_saved_is_not_taken_up(name, changed, message):
-    state = IALS(DIM).fit(csr(X))._state("fitted")
+    state = IALS(DIM).fit(csr(X)).state("fitted")
     with pytest.raises(ValueError, match=message):
-        IALS(DIM)._restore(state.facts, {**state.arrays, name: changed(state.arrays[name])})
+        IALS(DIM).restore(state.facts, {**state.arrays, name: changed(state.arrays[name])})

@@ -152,6 +152,6 @@ def test_a_saved_model_comes_back(tmp_path):
 
 
 def test_what_cannot_have_been_saved_is_not_taken_up():
-    state = ItemKNN(4).fit(csr(X))._state("fitted")
+    state = ItemKNN(4).fit(csr(X)).state("fitted")
     with pytest.raises(ValueError, match="the rows of the matrix similarity"):
-        ItemKNN(4)._restore(state.facts, {**state.arrays, "similarity_starts": state.arrays["similarity_starts"] + 1})
+        ItemKNN(4).restore(state.facts, {**state.arrays, "similarity_starts": state.arrays["similarity_starts"] + 1})

@@ -100,7 +100,7 @@ def test_figures_are_those_of_a_fit_to_train_and_validation(name):
     wanted = evaluate(model, test, tuple(METRICS), [K])
     assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
     assert row.evaluation.model == repr(model)
-    assert row.size == sum(np.asarray(array).nbytes for array in model._state("fitted").arrays.values())
+    assert row.size == sum(np.asarray(array).nbytes for array in model.state("fitted").arrays.values())
 
 
 @cache
@@ -156,7 +156,7 @@ def test_the_test_users_take_no_part_in_the_choice():
 
 def test_one_fitted_model_at_a_time(monkeypatch):
     alive: weakref.WeakSet[HistoryRecommender] = weakref.WeakSet()
-    remember = HistoryRecommender._remember
+    remember = HistoryRecommender.remember
     most = []
 
     def counted(self, interactions):
@@ -165,7 +165,7 @@ def test_one_fitted_model_at_a_time(monkeypatch):
         alive.add(self)
         remember(self, interactions)
 
-    monkeypatch.setattr(HistoryRecommender, "_remember", counted)
+    monkeypatch.setattr(HistoryRecommender, "remember", counted)
     for found in contest(["rdlae", "ease", "itemknn"]).run():
         assert isinstance(found, Standing)
         gc.collect()
@@ -310,6 +310,7 @@ class Given(NamedTuple):
 class Pupil(baselines.Popularity):
     """Learns by epochs, of which the fourth is the best of those that are judged."""
 
+    trains = True
     fits: ClassVar[list[Given]] = []
 
     def __init__(self, epochs=9, patience=3, validation_share=0.1, objective="ndcg@20"):

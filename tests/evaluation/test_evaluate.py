@@ -222,7 +222,7 @@ def test_lists_that_are_too_short_are_refused():
 class Tastes(Popularity):
     """Scores of both tastes for any item, new or not: something to find."""
 
-    def _project(self, batch):
+    def project(self, batch):
         parity = np.arange(batch.shape[1]) % 2
         odd = batch.toarray() @ parity / np.maximum(batch.sum(axis=1), 1)
         return np.where(parity, odd[:, None], 1 - odd[:, None]) + np.sin(np.arange(batch.shape[1])) / 100

@@ -101,7 +101,7 @@ def test_a_path_of_dials_is_each_model_with_its_dials(solver):
     dials = [Dial(0.2, 0.3, 0.1), Dial(0.0), Dial(1.0, 0.3), Dial(0.5, 0.6), Dial(0.0, 0.0, 1.0)]
     lists = model.recommend_path(sp.csr_array(x), dials, 6)
     for dial, (ids, scores) in zip(dials, lists, strict=True):
-        turned = model.with_dials(*dial)
+        turned = model.with_dials(**dial._asdict())
         assert isinstance(turned, DAN)
         assert turned.inverse_ is model.inverse_
         expected = turned.recommend(sp.csr_array(x), 6)
@@ -119,7 +119,9 @@ def test_any_linear_model_has_the_dials():
         assert turned.get_params()["item_norm"] == 0.4
         assert turned.xi == model.xi
         assert np.allclose(turned.score(sp.csr_array(x)), x @ dense_scorer(x, turned), atol=1e-4)
-        assert np.array_equal(model.with_dials(0.5).score(sp.csr_array(x)), model.with_xi(0.5).score(sp.csr_array(x)))
+        assert np.array_equal(
+            model.with_dials(xi=0.5).score(sp.csr_array(x)), model.with_xi(0.5).score(sp.csr_array(x))
+        )
 
 
 # --- laws --------------------------------------------------------------------------------------------------------
@@ -237,7 +239,7 @@ def test_evaluation_takes_dials():
         assert result.dial == dial
         assert result.xi == dial.xi
         assert f"α = {dial.item_norm:g}" in result.label
-        assert result["ndcg@10"] == evaluate(model.with_dials(*dial), split, ["ndcg"], [10])["ndcg@10"]
+        assert result["ndcg@10"] == evaluate(model.with_dials(**dial._asdict()), split, ["ndcg"], [10])["ndcg@10"]
     assert found[0].records()[0]["item_norm"] == 0.2
 
 
@@ -615,12 +617,12 @@ def test_a_xi_that_is_asked_for_has_no_emphasis():
     model = DEQL(3.0, 0.4, 0.8, dtype="float64").fit(given)
     plain = RDLAE(3.0, 0.4, 0.0, dtype="float64").fit(given)
     for xi in (0.0, 0.1, 1.0):
-        assert type(model.with_xi(xi)) is type(model.with_dials(xi)) is RDLAE
+        assert type(model.with_xi(xi)) is type(model.with_dials(xi=xi)) is RDLAE
         assert np.array_equal(model.with_xi(xi).column_weights(), model.column_weights(xi))
         assert np.allclose(model.with_xi(xi).weights(), plain.with_xi(xi).weights(), atol=1e-12)
-        turned = model.with_dials(xi, propensity=0.2)
+        turned = model.with_dials(xi=xi, propensity=0.2)
         assert (type(turned), turned.propensity) == (DAN, 0.2)
-        assert np.allclose(turned.weights(), plain.with_dials(xi, propensity=0.2).weights(), atol=1e-12)
+        assert np.allclose(turned.weights(), plain.with_dials(xi=xi, propensity=0.2).weights(), atol=1e-12)
     assert not np.allclose(model.weights(), model.with_xi(0.0).weights(), atol=1e-3)
     same = model.with_dials()
     assert (type(same), same.kept) == (DEQL, 0.8)

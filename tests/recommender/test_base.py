@@ -20,27 +20,27 @@ class Counting(HistoryRecommender):
         self.bonus, self.batch = bonus, batch
 
     def fit(self, data, *, progress=None):
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
         x = interactions.matrix.toarray()
         self.gram_ = x.T @ x
-        self._remember(interactions)
+        self.remember(interactions)
         return self
 
-    def _project(self, batch):
+    def project(self, batch):
         return np.ascontiguousarray(batch @ self.gram_)
 
-    def _scale(self):
+    def score_scale(self):
         return np.arange(1, ITEMS + 1, dtype=np.float32)
 
-    def _with_history(self, scores, batch):
+    def add_history(self, scores, batch):
         scores += self.bonus * (batch.toarray() > 0)
         return scores
 
-    def _users_at_once(self):
+    def users_at_once(self):
         return self.batch
 
     @property
-    def _dtype(self):
+    def score_dtype(self):
         return np.dtype(np.float32)
 
 

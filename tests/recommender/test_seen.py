@@ -82,7 +82,7 @@ def test_along_a_path_of_dials():
     dials = [Dial(0.0, 0.0, 0.0), Dial(0.6, 0.2, 0.1), Dial(1.0, 0.0, 0.3)]
     lists = model.recommend_path(DATA, dials, 25)
     for dial, (names, _) in zip(dials, lists, strict=True):
-        assert names.tolist() == model.with_dials(*dial).recommend(DATA, 25)[0].tolist()
+        assert names.tolist() == model.with_dials(**dial._asdict()).recommend(DATA, 25)[0].tolist()
     given = model.recommend_path(csr(X), dials, 25, seen=csr(SEEN))
     for (names, _), (columns, _) in zip(lists, given, strict=True):
         assert names.tolist() == model.items_.take(columns).tolist()

@@ -236,7 +236,7 @@ def test_a_path_at_another_item_norm(client, model):
     assert [point["item_norm"] for point in path] == [0.4] * 21
     assert [point["propensity"] for point in path] == [0.2] * 21
     for point in (path[0], path[7], path[-1]):
-        turned = model.with_dials(point["xi"], 0.4, 0.2)
+        turned = model.with_dials(xi=point["xi"], item_norm=0.4, propensity=0.2)
         assert point["items"] == turned.recommend(HISTORY)[0].tolist()
 
 

@@ -58,6 +58,6 @@ def same(ours, theirs):
         np.array_equal(ours.item_counts_, theirs.item_counts_),
         ours.n_users_ == theirs.n_users_,
         np.array_equal(ours.score(NEW), theirs.score(NEW)),
-        ours._facts() == theirs._facts(),
+        ours.facts() == theirs.facts(),
     ]
     return all(found)

@@ -83,7 +83,7 @@ def test_parameters_are_for_the_next_fit_and_leave_this_one_alone(name, tmp_path
 def test_a_folder_that_tells_less_of_the_fit_is_taken_by_its_parameters(name):
     """Folders once had these as parameters alone."""
     model = fitted(name)
-    state = model._state("fitted")
+    state = model.state("fitted")
     later = (
         "alpha",
         "seed",
@@ -97,7 +97,7 @@ def test_a_folder_that_tells_less_of_the_fit_is_taken_by_its_parameters(name):
     facts = {fact: value for fact, value in state.facts.items() if fact not in later}
     assert len(facts) < len(state.facts)
     opened = type(model)(**model.get_params())
-    opened._restore(facts, state.arrays)
+    opened.restore(facts, state.arrays)
     assert same(opened, model)
 
 

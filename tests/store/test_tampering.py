@@ -182,7 +182,7 @@ def test_the_layout_of_a_model_is_that_of_its_arrays(name, tmp_path):
     model = fitted(name)
     model.save(tmp_path / "model")
     record = json.loads((tmp_path / "model" / "model.json").read_text())
-    layout = model._layout(record["fitted"], record["arrays"])
+    layout = model.layout(record["fitted"], record["arrays"])
     needed = {at for at, expected in layout.items() if not expected.optional}
     assert needed <= record["arrays"].keys() <= layout.keys()
 

@@ -26,9 +26,9 @@ class Hill(Popularity):
             progress("singular vectors", 1.0)
         return self
 
-    def _project(self, batch):
+    def project(self, batch):
         away = (self.a - 0.3) ** 2 + (log10(self.b / 40) / 3) ** 2
-        scores = super()._project(batch)
+        scores = super().project(batch)
         noise = np.random.default_rng(0).standard_normal(scores.shape[1])
         return scores + 3 * away * scores.mean() * noise
 
@@ -44,6 +44,7 @@ class Learner(Hill):
     """What a trained model is to a search: epochs, a validation, a time budget and a checkpoint."""
 
     folds_in = False
+    trains = True
     given: ClassVar = []  # the options of every fit
 
     def fit(self, data, *, validation=None, checkpoint=None, time_budget=None, progress=None):

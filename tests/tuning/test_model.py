@@ -192,7 +192,7 @@ def test_what_the_data_do_not_allow_is_written_down_and_never_the_best(split):
 class Steep(Hill):
     """A hill of which no more than the middle of the items can be climbed."""
 
-    def _most(self, data):
+    def limits(self, data):
         return {"b": data.n_items // 2, "c": 1}
 
 

@@ -76,10 +76,10 @@ class GFCF(HistoryRecommender):
             raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}")
         if isinstance(self.rank, bool) or not isinstance(self.rank, (int, np.integer)):
             raise ValueError(f"rank must be a whole number, got {self.rank!r}")
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
         x = interactions.matrix
         users, items = x.shape
-        most = self._most(interactions)["rank"]
+        most = self.limits(interactions)["rank"]
         if self.alpha > 0 and not 1 <= self.rank <= most:
             raise DataError(
                 f"rank must lie between 1 and {most:,} for {users:,} users × {items:,} items, got {self.rank!r}"
@@ -90,7 +90,7 @@ class GFCF(HistoryRecommender):
         vectors = _right_singular_vectors(filter_, self.rank, progress) if self.alpha > 0 else None
         self.alpha_, self.filter_, self._filter_t_ = float(self.alpha), filter_, transpose(filter_)
         self.vectors_, self._item_scale_ = vectors, item_scale.astype(np.float32)
-        self._remember(interactions)
+        self.remember(interactions)
         return self
 
     @property
@@ -98,27 +98,27 @@ class GFCF(HistoryRecommender):
         """It does: R̃ has an element wherever X has one."""
         return True
 
-    def _most(self, data: Interactions) -> Mapping[str, int]:
+    def limits(self, data: Interactions) -> Mapping[str, int]:
         return {"rank": min(data.matrix.shape) - 1}
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         arrays: dict[str, Any] = {**csr_parts("filter", self.filter_), "item_scale": self._item_scale_}
         if self.vectors_ is not None:
             arrays["vectors"] = self.vectors_
         return State({**state.facts, "alpha": self.alpha_}, {**state.arrays, **arrays})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
         return {
-            **super()._layout(facts, names),
+            **super().layout(facts, names),
             **csr_layout("filter", "users"),
             "item_scale": Expected(FLOAT32, ("items",)),
             "vectors": Expected(FLOAT32, ("items", "rank"), optional=True, mapped=True),
         }
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         vectors, scale = arrays.get("vectors"), np.array(arrays["item_scale"])
         self.alpha_ = number({"alpha": self.alpha, **facts}, "alpha", 0)
         if (vectors is None) != (self.alpha_ == 0):
@@ -126,7 +126,7 @@ class GFCF(HistoryRecommender):
         self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, len(self.items_)))
         self._filter_t_, self.vectors_, self._item_scale_ = transpose(self.filter_), vectors, scale
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         scores = dense_sparse(sparse_sparse(batch, self._filter_t_), self._filter_t_)
         if self.vectors_ is not None:
             scaled = as_csr(batch @ sp.diags_array(self._item_scale_), np.float32)
@@ -137,12 +137,12 @@ class GFCF(HistoryRecommender):
             scores += smooth
         return scores
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         users, items = self.filter_.shape
         return int(_BATCH_BYTES / (4 * (users + 2 * items)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return cast("np.dtype[np.floating]", self.filter_.dtype)
 
 

@@ -56,13 +56,13 @@ class GraphModel(Trained, KnownUsers):
         if self.LEARNED:
             setattr(self, f"{self.LEARNED}_", arrays[self.LEARNED])
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         learned = {self.LEARNED: getattr(self, f"{self.LEARNED}_").tolist()} if self.LEARNED else {}
         return State({**state.facts, **learned}, state.arrays)
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         if self.LEARNED:
             empty = np.zeros((0,) if self.WIDTH is None else (0, self.WIDTH), np.float32)
             learned = np.array(facts[self.LEARNED], np.float32) if facts.get(self.LEARNED) else empty
@@ -242,9 +242,9 @@ class LTOCF(GraphModel):
             self.seed,
         )
 
-    def _facts(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         known = {"times": ", ".join(f"{time:.3g}" for time in self.times_)} if len(self.times_) else {}
-        return super()._facts() | known
+        return super().facts() | known
 
 
 class HMLET(GraphModel):
@@ -330,6 +330,6 @@ class HMLET(GraphModel):
             self.seed,
         )
 
-    def _facts(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         gates = "; ".join(f"{users:.0%} of users, {items:.0%} of items" for users, items in self.linear_shares_)
-        return super()._facts() | ({"linear": gates} if gates else {})
+        return super().facts() | ({"linear": gates} if gates else {})

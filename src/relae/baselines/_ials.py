@@ -101,14 +101,14 @@ class IALS(HistoryRecommender):
         self.dim, self.penalty, self.unobserved_weight = dim, penalty, unobserved_weight
         self.epochs, self.frequency_exponent, self.l2, self.seed = epochs, frequency_exponent, l2, seed
 
-    def _space(self) -> Mapping[str, Range]:
+    def search_space(self) -> Mapping[str, Range]:
         """Without the penalty, where λ is given."""
         return {name: ranged for name, ranged in self.SPACE.items() if self.l2 is None or name != "penalty"}
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
         self._check_parameters()
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
         users, items = interactions.matrix.shape
         what = f"{self.dim:,} factors of each of {users:,} users and {items:,} items"
         needed = 8.0 * self.dim * (users + items) + 40.0 * self.dim**2  # factors, and the spectrum of their square
@@ -119,7 +119,7 @@ class IALS(HistoryRecommender):
             self.item_factors_, self.spectrum_ = self._alternate(x, l2, progress)
         self.l2_, self.unobserved_weight_ = l2, float(self.unobserved_weight)
         self.frequency_exponent_ = float(self.frequency_exponent)
-        self._remember(interactions)
+        self.remember(interactions)
         return self
 
     def _alternate(self, x: Csr, l2: float, progress: Progress | None) -> tuple[Dense, NDArray[np.float64]]:
@@ -155,19 +155,19 @@ class IALS(HistoryRecommender):
         check_finite("unobserved_weight", self.unobserved_weight, above_zero=True)
         check_finite("frequency_exponent", self.frequency_exponent)
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         own = {"item_factors": self.item_factors_, "spectrum": self.spectrum_}
         used = {name: getattr(self, f"{name}_") for name in ("l2", "unobserved_weight", "frequency_exponent")}
         return State({**state.facts, **used}, {**state.arrays, **own})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
         own = {"item_factors": Expected(FLOAT32, ("items", "dim")), "spectrum": Expected(FLOAT64, ("dim",))}
-        return {**super()._layout(facts, names), **own}
+        return {**super().layout(facts, names), **own}
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         factors, spectrum = np.array(arrays["item_factors"]), np.array(arrays["spectrum"])
         if not np.isfinite(factors).all():
             raise ValueError("the factors are not finite")
@@ -178,8 +178,8 @@ class IALS(HistoryRecommender):
         self.unobserved_weight_ = number(known, "unobserved_weight", 0)
         self.frequency_exponent_ = number(known, "frequency_exponent", 0)
 
-    def _facts(self) -> dict[str, str]:
-        return super()._facts() | {"l2 used": f"{self.l2_:g}"}
+    def facts(self) -> dict[str, str]:
+        return super().facts() | {"l2 used": f"{self.l2_:g}"}
 
     def _fold_in(self, batch: Csr) -> Dense:
         """The best factors of some histories : (users, dim)."""
@@ -187,14 +187,14 @@ class IALS(HistoryRecommender):
         penalty = self.l2_ * _frequencies(own, self.unobserved_weight_, self.frequency_exponent_)
         return als_rows(own, self.item_factors_, self.spectrum_, self.unobserved_weight_, penalty)
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         return self._fold_in(batch) @ self.item_factors_.T
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return int(_BATCH_BYTES / (4 * sum(self.item_factors_.shape)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return self.item_factors_.dtype
 
 

@@ -51,26 +51,26 @@ class Neighbours(HistoryRecommender):
         ensure_memory(2.0 * 8 * n_items * count, what, "fit with fewer neighbours")
         return count
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         return State(state.facts, {**state.arrays, **csr_parts("similarity", self.similarity_)})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
-        return {**super()._layout(facts, names), **csr_layout("similarity", "items", mapped=True)}
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        return {**super().layout(facts, names), **csr_layout("similarity", "items", mapped=True)}
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         self.similarity_ = csr_from_parts("similarity", arrays, (len(self.items_), len(self.items_)), copy=False)
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         return sparse_sparse(batch, self.similarity_)
 
-    def _users_at_once(self) -> int:
-        return int(_BATCH_BYTES / (self._dtype.itemsize * len(self.items_)))
+    def users_at_once(self) -> int:
+        return int(_BATCH_BYTES / (self.score_dtype.itemsize * len(self.items_)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return cast("np.dtype[np.floating]", self.similarity_.dtype)
 
 
@@ -113,14 +113,14 @@ class ItemKNN(Neighbours):
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
         check_finite("shrink", self.shrink)
         check_nearest_by(self.nearest_by)
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
         x = interactions.matrix
         count = self._count(x.shape[1])
         weights = closeness(x, self.nearest_by)
         if self.nearest_by == "cosine":
             weights /= np.sqrt(1.0 + self.shrink * weights**2)  # from 1/√G_ii to 1/√(G_ii + shrink)
         self.similarity_ = transpose(most_similar(x, weights, count, _report(progress)))  # from rows to columns
-        self._remember(interactions)
+        self.remember(interactions)
         return self
 
 
@@ -147,11 +147,18 @@ class ContentKNN(Neighbours):
 
     SPACE: ClassVar[Mapping[str, Range]] = {"neighbours": Range(3, 1000, log=True, whole=True)}
 
+    uses_features: ClassVar[bool] = True
+
     def __init__(self, neighbours: int = 100) -> None:
         self.neighbours = neighbours
 
     def fit(
-        self, data: Interactions | Any, *, item_features: Features | Any = None, progress: Progress | None = None
+        self,
+        data: Interactions | Any,
+        *,
+        item_features: Features | Any = None,
+        feature_weight: float = 1.0,
+        progress: Progress | None = None,
     ) -> Self:
         """Fit to the features of items; an earlier fit is kept until this one is done.
 
@@ -161,12 +168,15 @@ class ContentKNN(Neighbours):
             Interactions, or a sparse matrix (users × items), for the items and how many users each has.
         item_features
             Features, or a matrix (items × features), sparse or dense; those of `data` if not given.
+        feature_weight
+            As of the linear models; cosines are the same for every weight above 0.
         progress
             Called with the name of a stage and the fraction of it that is done.
         """
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
+        check_finite("feature_weight", feature_weight)
         given = interactions.features if item_features is None else item_features
-        if given is None:
+        if given is None or feature_weight == 0:
             raise DataError(
                 "there are no features of items to compare: give item_features to fit, or interactions that have them, "
                 "by Interactions.with_features(table)"
@@ -174,7 +184,7 @@ class ContentKNN(Neighbours):
         features = as_features(given, interactions.n_items).matrix
         count = self._count(interactions.n_items)
         self.similarity_ = transpose(_nearest_by_cosine(features, count, _report(progress)))  # from rows to columns
-        self._remember(interactions)
+        self.remember(interactions)
         return self
 
 

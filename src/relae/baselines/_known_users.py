@@ -48,11 +48,11 @@ class KnownUsers(HistoryRecommender):
 
     def _know(self, users: Dense, items: Dense, interactions: Interactions) -> None:
         """Take up the vectors of a fit."""
-        self._remember(interactions)
+        self.remember(interactions)
         self.user_factors_, self.item_factors_ = users, items
         self._rows_ = RowIndex(interactions.matrix)
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         some = np.diff(batch.indptr) > 0
         rows = np.where(some, self._rows_.find(batch), -1)  # a user of the fit may have nothing, too
         strangers = np.count_nonzero(some & (rows < 0))
@@ -66,28 +66,28 @@ class KnownUsers(HistoryRecommender):
         scores[rows < 0] = 0  # nothing is known of whom there is no history
         return scores
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return int(_BATCH_BYTES / (4 * len(self.items_)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return np.dtype(np.float32)
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         factors = {"user_factors": self.user_factors_, "item_factors": self.item_factors_}
         return State(state.facts, {**state.arrays, **factors, **csr_parts("x", self._rows_.matrix)})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
         return {
-            **super()._layout(facts, names),
+            **super().layout(facts, names),
             "user_factors": Expected(FLOAT32, ("users", "dim"), mapped=True),
             "item_factors": Expected(FLOAT32, ("items", "dim"), mapped=True),
             **csr_layout("x", "users"),
         }
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         self.user_factors_, self.item_factors_ = arrays["user_factors"], arrays["item_factors"]
         self._rows_ = RowIndex(csr_from_parts("x", arrays, (self.n_users_, len(self.items_))))

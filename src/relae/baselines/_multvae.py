@@ -91,10 +91,10 @@ class MultVAE(Trained):
         return hold_out_users(data, self.validation_share, rng=np.random.default_rng(self.seed))
 
     def _take(self, arrays: Arrays, data: Interactions) -> None:
-        self._remember(data)
+        self.remember(data)
         self.layers_ = dict(arrays)
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         length = np.sqrt((batch * batch).sum(axis=1))
         scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
         values = (batch.data * np.repeat(scale, np.diff(batch.indptr))).astype(np.float32)
@@ -106,28 +106,28 @@ class MultVAE(Trained):
                 np.tanh(state, out=state)
         return state
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return int(_BATCH_BYTES / (4 * sum(len(bias) for _, _, bias in _in_order(self.layers_))))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return np.dtype(np.float32)
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         return State(state.facts, {**state.arrays, **self.layers_})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
-        layout, width = dict(super()._layout(facts, names)), "items"
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        layout, width = dict(super().layout(facts, names)), "items"
         for layer in _layer_names(names):
             before, width = width, "items" if layer == "decoder_outer" else f"width of {layer}"
             layout[f"{layer}_weight"] = Expected(FLOAT32, (before, width), mapped=True)
             layout[f"{layer}_bias"] = Expected(FLOAT32, (width,), mapped=True)
         return layout
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         parts = [f"{layer}_{part}" for layer in _layer_names(arrays) for part in ("weight", "bias")]
         self.layers_ = {name: arrays[name] for name in parts}
 

@@ -18,15 +18,15 @@ class Popularity(HistoryRecommender):
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Count the users of each item."""
-        self._remember(self._interactions(data))
+        self.remember(self.to_interactions(data))
         return self
 
-    def _project(self, batch: Csr) -> Dense:
-        return np.repeat(self.item_counts_[None].astype(self._dtype), batch.shape[0], axis=0)
+    def project(self, batch: Csr) -> Dense:
+        return np.repeat(self.item_counts_[None].astype(self.score_dtype), batch.shape[0], axis=0)
 
-    def _users_at_once(self) -> int:
-        return int(24e6 / (self._dtype.itemsize * len(self.items_)))
+    def users_at_once(self) -> int:
+        return int(24e6 / (self.score_dtype.itemsize * len(self.items_)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return np.dtype(np.float64)  # counts beyond 2²⁴ would tie in float32

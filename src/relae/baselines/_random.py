@@ -39,28 +39,28 @@ class Random(HistoryRecommender):
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Take note of the items."""
         check_whole("seed", self.seed, 0)
-        self._remember(self._interactions(data))
+        self.remember(self.to_interactions(data))
         self.seed_ = int(self.seed)
         return self
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         return State({**state.facts, "seed": self.seed_}, state.arrays)
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         self.seed_ = whole({"seed": self.seed, **facts}, "seed")
 
-    def _project(self, batch: Csr) -> Dense:
-        scores = np.empty(batch.shape, self._dtype)
+    def project(self, batch: Csr) -> Dense:
+        scores = np.empty(batch.shape, self.score_dtype)
         for row, (start, stop) in zip(scores, pairwise(batch.indptr), strict=True):
             history = hashlib.blake2b(batch.indices[start:stop].astype(np.int64).tobytes(), digest_size=8)
             np.random.default_rng([self.seed_, int.from_bytes(history.digest(), "little")]).random(out=row)
         return scores
 
-    def _users_at_once(self) -> int:
-        return int(24e6 / (self._dtype.itemsize * len(self.items_)))
+    def users_at_once(self) -> int:
+        return int(24e6 / (self.score_dtype.itemsize * len(self.items_)))
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return np.dtype(np.float64)  # 2²⁴ values of float32 would tie in a large catalog

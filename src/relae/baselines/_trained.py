@@ -5,9 +5,8 @@ import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 
@@ -87,6 +86,8 @@ class Trained(HistoryRecommender):
     stopped_ : str
         What ended the training: "epochs", "patience" or "time".
     """
+
+    trains: ClassVar[bool] = True
 
     curve_: list[Mark]
     epochs_: int
@@ -171,9 +172,9 @@ class Trained(HistoryRecommender):
         self._check()
         if time_budget is not None and not time_budget >= 0:
             raise ValueError(f"time_budget must be a number of seconds of at least 0, got {time_budget!r}")
-        interactions = self._interactions(data)
+        interactions = self.to_interactions(data)
         with _torch():
-            training = import_module("relae.baselines.neural")
+            from relae.baselines import neural
         split = validation
         if split is None and self.validation_share > 0:
             try:
@@ -186,11 +187,11 @@ class Trained(HistoryRecommender):
             with _torch():
                 network = self._network(seen)
             with nullcontext() if place is None else lock_file(place):
-                outcome = training.train(
+                outcome = neural.train(
                     network,
                     self,
                     judge=None if split is None else self._judge(seen, split),
-                    checkpoint=None if place is None else training.Checkpoint(place, self._purpose(seen, split)),
+                    checkpoint=None if place is None else neural.Checkpoint(place, self._purpose(seen, split)),
                     time_budget=time_budget,
                     progress=progress,
                 )
@@ -227,8 +228,8 @@ class Trained(HistoryRecommender):
 
     # --- on disk -------------------------------------------------------------------------------------------------
 
-    def _state(self, form: str) -> State:
-        state = super()._state(form)
+    def state(self, form: str) -> State:
+        state = super().state(form)
         facts = {
             "epochs": self.epochs_,
             "best_epoch": self.best_epoch_,
@@ -237,16 +238,16 @@ class Trained(HistoryRecommender):
         }
         return State({**state.facts, **facts}, state.arrays)
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         self.epochs_, self.best_epoch_ = whole(facts, "epochs"), whole(facts, "best_epoch")
         self.stopped_, self.curve_ = text(facts, "stopped"), [_mark(*mark) for mark in facts["curve"]]
         if not self.curve_:
             raise ValueError("the curve of the training has no epoch")
 
-    def _facts(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         trained = f"{self.epochs_:,} epochs, {self.curve_[-1].seconds:,.0f} s, stopped by {self.stopped_}"
-        return super()._facts() | {"trained": trained, "kept": f"epoch {self.best_epoch_:,}"}
+        return super().facts() | {"trained": trained, "kept": f"epoch {self.best_epoch_:,}"}
 
 
 def _mark(epoch: Any, seconds: Any, loss: Any, value: Any) -> Mark:

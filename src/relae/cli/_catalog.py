@@ -169,7 +169,7 @@ def known_users(saved: Saved) -> str:
 
 def own_facts(model: HistoryRecommender) -> dict[str, str]:
     """Return what a model says of its fit, but for the data, which a folder tells more of."""
-    return {name: text for name, text in model._facts().items() if name != "fitted to"}
+    return {name: text for name, text in model.facts().items() if name != "fitted to"}
 
 
 def more_facts(model: LinearAutoencoder) -> dict[str, str]:

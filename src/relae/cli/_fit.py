@@ -1,6 +1,5 @@
 """`relae fit`: from data to a model folder."""
 
-import inspect
 import shlex
 import time
 from collections.abc import Mapping
@@ -27,7 +26,6 @@ from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.solvers import plan
-from relae.tuning import fitted as fit_with
 
 
 def fit(
@@ -72,8 +70,7 @@ def fit(
         if known is not None and client is None and isinstance(model, LinearAutoencoder):
             place.check_room(_size_on_disk(model, known, form, histories))
         with progress_bar(console) as progress:
-            fit_with(
-                model,
+            model.fit_with(
                 data,
                 progress=progress,
                 client=client,
@@ -103,7 +100,7 @@ def fit(
 
 def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
     """Return the file beside the folder that a training is kept in; None for a model that is fitted at once."""
-    if "checkpoint" in inspect.signature(model.fit).parameters:
+    if model.trains:
         place = out.absolute()
         return place.with_name(f"{place.name}.training")
     if time_budget is not None:

@@ -182,7 +182,7 @@ class ModelSearch:
         self.model = chosen_model(request.parameters, None)
         fixed = {name for name in request.parameters if name not in ("model", "set")}
         fixed |= {pair.partition("=")[0].strip().replace("-", "_") for pair in request.parameters.get("set", ())}
-        searched = self.model._space()
+        searched = self.model.search_space()
         self.space: Mapping[str, Range] = {n: r for n, r in searched.items() if n not in fixed}
         if searched and not self.space:
             name = type(self.model).__name__

@@ -1,6 +1,5 @@
 """Choose, fit, judge and forget, model after model: never more than one fitted model is in memory."""
 
-import inspect
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,7 +20,7 @@ from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import DAN, Dial
 from relae.recommender import HistoryRecommender
 from relae.store import KINDS, kind
-from relae.tuning import Journal, Point, Training, Tuning, check_users, fitted, tune, tune_model
+from relae.tuning import Journal, Point, Training, Tuning, check_users, tune, tune_model
 
 POPULARITY = "popularity"
 _CHOOSING = 0.8  # of the time of a model
@@ -194,7 +193,7 @@ class Contest:
 
     def _choose(self, model: HistoryRecommender, journal: Journal | None, meter: "_Meter") -> _Chosen:
         """Find the parameters by the validation users."""
-        if _is_trained(model):
+        if model.trains:
             return self._choose_epochs(model, meter)
         if not model.SPACE:
             return _Chosen(model, (), "nothing to choose", 0.0, True)
@@ -216,8 +215,7 @@ class Contest:
     def _choose_epochs(self, model: HistoryRecommender, meter: "_Meter") -> _Chosen:
         """Train until the validation users gain no more; the last fit, to them as well, is for as many epochs."""
         trial: Any = _copied(model).set_params(objective=self.objective)
-        fitted(
-            trial,
+        trial.fit_with(
             self.valid.train,
             progress=meter.report,
             validation=self.valid,
@@ -241,7 +239,7 @@ class Contest:
     ) -> _Judged:
         """Fit to all but the test users, and judge by them; the fit is then forgotten."""
         started = perf_counter()
-        fitted(model, self.test.train, progress=meter.report, checkpoint=checkpoint)
+        model.fit_with(self.test.train, progress=meter.report, checkpoint=checkpoint)
         between = perf_counter()
         judge: Any = partial(evaluate, model, self.test, tuple(METRICS), [self.k], progress=meter.report)
         found = [judge()] if dials is None else list(judge(xis=dials))
@@ -252,7 +250,7 @@ class Contest:
 
     def _journal(self, name: str) -> Any:
         """Open the journal of a search; nothing where nothing is searched, or kept."""
-        searched = name in _SEARCHED or (kind(name).SPACE and not _is_trained(kind(name)))
+        searched = name in _SEARCHED or (kind(name).SPACE and not kind(name).trains)
         if self.folder is None or not searched:
             return nullcontext()
         return Journal(self.folder / f"{name}.jsonl", {**self.purpose, "search": name})
@@ -309,14 +307,9 @@ def _copied(model: HistoryRecommender) -> HistoryRecommender:
     return type(model)(**model.get_params())
 
 
-def _is_trained(model: HistoryRecommender | type[HistoryRecommender]) -> bool:
-    """Whether a model learns by epochs, and a validation says when to stop."""
-    return "validation" in inspect.signature(model.fit).parameters
-
-
 def _size(model: HistoryRecommender) -> int:
     """Return the bytes of what a fit has found, as it would be saved."""
-    arrays = model._state("fitted").arrays.values()
+    arrays = model.state("fitted").arrays.values()
     return sum(int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize for array in arrays)
 
 

@@ -2,9 +2,9 @@
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack, cast, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from relae.evaluation.metrics import DEFAULT_METRICS, Mode, Scorer
 from relae.evaluation.result import Evaluation, Evaluations
 from relae.evaluation.splits import Split
 from relae.linalg import Csr
-from relae.recommender import HistoryRecommender, Recommender, encode
+from relae.recommender import HistoryRecommender, Recommender, SimpleRecommender, encode
 
 _BATCH_BYTES = 256e6  # of ranked lists at a time
 _PLACE_BYTES = 12  # a column and its score
@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
 
 @overload
 def evaluate(
-    recommender: Recommender,
+    recommender: Recommender | SimpleRecommender,
     split: Split,
     metrics: Sequence[str] = ...,
     ks: Sequence[int] = ...,
@@ -47,7 +47,7 @@ def evaluate(
 
 @overload
 def evaluate(
-    recommender: Recommender,
+    recommender: Recommender | SimpleRecommender,
     split: Split,
     metrics: Sequence[str] = ...,
     ks: Sequence[int] = ...,
@@ -58,7 +58,7 @@ def evaluate(
 
 
 def evaluate(
-    recommender: Recommender,
+    recommender: Recommender | SimpleRecommender,
     split: Split,
     metrics: Sequence[str] = DEFAULT_METRICS,
     ks: Sequence[int] = (20, 100),
@@ -117,14 +117,15 @@ def evaluate(
         candidates=split.candidates,
     )
     xis = None if xis is None else [xi if isinstance(xi, Dial) else float(xi) for xi in xis]
-    if xis is not None and not hasattr(recommender, "recommend_path"):
+    model = recommender if isinstance(recommender, HistoryRecommender) else _Adapted(recommender, split)
+    if xis is not None and not model.dials:
         raise ValueError(f"{type(recommender).__name__} has no ξ: leave xis out")
     paths: list[float | Dial | None] = [None] if xis is None else list(xis)
     if not paths:
         raise ValueError("xis is empty: give at least one value, or leave it out")
     if mode == "paper" and split.seen is not None:
         split = replace(split, seen=None)
-    lists = _Lists(recommender, split, xis)
+    lists = _Lists(model, split, xis)
     users, k = len(split.users), scorer.ks[-1]
     values: list[dict[str, list[NDArray[np.float64]]]] = [{} for _ in paths]
     shown = np.zeros((len(paths), len(scorer.ks), split.train.n_items), np.int64)
@@ -161,22 +162,13 @@ class _Lists:
     """Ranked lists on the columns of a split, whatever columns the recommender has."""
 
     def __init__(self, recommender: Recommender, split: Split, xis: Sequence[float | Dial] | None) -> None:
-        many = isinstance(recommender, HistoryRecommender)
-        self.recommender: Any = cast(Any, recommender).for_many(len(split.users), xis) if many else recommender
+        self.recommender = recommender.for_many(len(split.users), xis)
         self.histories: Csr = split.histories
         self.seen: Csr | None = split.seen
         self.columns: NDArray[np.int64] | None = None  # of the split, for each of the model's
         self.allow = split.candidates  # columns of the model
         self.unknown_truth = 0
-        if self.allow is not None and not isinstance(recommender, HistoryRecommender):
-            raise DataError(
-                f"only {len(self.allow):,} of {split.train.n_items:,} items may be recommended ({split.protocol}), "
-                f"and {type(recommender).__name__} cannot be told so: make it a relae.recommender.HistoryRecommender, "
-                "whose `recommend` takes `allow`"
-            )
-        given_items = getattr(recommender, "items_", None)
-        ours = split.train.items
-        items = given_items if given_items is None or isinstance(given_items, Ids) else Ids(given_items)
+        items, ours = recommender.items_, split.train.items
         if items is not None and items is not ours and items != ours:
             given = encode(Interactions(split.histories, items=ours, seen=split.seen), items)
             self.histories, self.seen, self.columns = given.matrix, given.seen, ours.positions(items.values)
@@ -197,25 +189,51 @@ class _Lists:
     ) -> Iterator[NDArray[np.int64]]:
         """Yield the lists of some users, for each of `xis`."""
         histories, seen = self.histories[start:stop], None if self.seen is None else self.seen[start:stop]
-        if isinstance(self.recommender, HistoryRecommender):
-            options = {"progress": progress, "allow": self.allow, "seen": seen}
-            lists = self._asked(histories, k, xis, options)
-        else:
-            more = 0 if seen is None else int(np.diff(seen.indptr).max(initial=0))
-            lists = self._asked(histories, min(k + more, histories.shape[1]), xis, {})
-            lists = lists if seen is None else (_unseen(ids, seen, k) for ids in lists)
-        for ids in lists:
-            yield ids if self.columns is None else np.append(self.columns, -1)[ids]
-
-    def _asked(
-        self, histories: Csr, k: int, xis: Sequence[float | Dial] | None, options: dict[str, Any]
-    ) -> Iterator[NDArray[np.int64]]:
-        results = (
+        options: dict[str, Any] = {"progress": progress, "allow": self.allow, "seen": seen}
+        lists = (
             [self.recommender.recommend(histories, k, **options)]
             if xis is None
             else self.recommender.recommend_path(histories, xis, k, **options)
         )
-        return (ids for ids, _ in results)
+        for ids, _ in lists:
+            yield ids if self.columns is None else np.append(self.columns, -1)[ids]
+
+
+class _Adapted:
+    """A `SimpleRecommender` as a `Recommender`: without dials, and without filters of its own."""
+
+    dials = ()
+
+    def __init__(self, recommender: SimpleRecommender, split: Split) -> None:
+        if split.candidates is not None:
+            raise DataError(
+                f"only {len(split.candidates):,} of {split.train.n_items:,} items may be recommended "
+                f"({split.protocol}), and {type(recommender).__name__} cannot be told so: make it a "
+                "relae.recommender.HistoryRecommender, whose `recommend` takes `allow`"
+            )
+        self._recommender = recommender
+        items = getattr(recommender, "items_", None)  # the one thing that is optional
+        self.items_ = items if items is None or isinstance(items, Ids) else Ids(items)
+
+    def for_many(self, users: int, xis: Iterable[Any] | None = None) -> "_Adapted":
+        return self
+
+    def recommend(
+        self,
+        histories: Csr,
+        k: int = 10,
+        *,
+        seen: Csr | None = None,
+        allow: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[Any], Any]:
+        """Ask for as many more items as users have seen beside their histories, and leave these out."""
+        more = 0 if seen is None else int(np.diff(seen.indptr).max(initial=0))
+        ids, scores = self._recommender.recommend(histories, min(k + more, histories.shape[1]))
+        return (ids if seen is None else _unseen(ids, seen, k)), scores
+
+    def recommend_path(self, histories: Any, xis: Iterable[Any], k: int = 10, **options: Any) -> Any:
+        raise ValueError(f"{type(self._recommender).__name__} has no ξ: leave xis out")
 
 
 def _unseen(lists: NDArray[np.int64], seen: Csr, k: int) -> NDArray[np.int64]:

@@ -271,22 +271,17 @@ class DEQL(LinearAutoencoder):
         """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""
         if xi is not None:
             return super().column_weights(xi)
-        self._check_fitted()
+        self.check_fitted()
         return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout_, self.kept)
 
     def with_xi(self, xi: float) -> LinearAutoencoder:
         """Return the model of a ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""
         return self._turned(self._dial(xi))
 
-    def with_dials(
-        self, xi: float | None = None, item_norm: float | None = None, propensity: float | None = None
-    ) -> LinearAutoencoder:
+    def with_dials(self, **values: float | None) -> LinearAutoencoder:
         """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""
-        if xi is not None:
-            return super().with_dials(xi, item_norm, propensity)
-        norms = {"item_norm": item_norm, "propensity": propensity}
-        wanted = {name: value for name, value in norms.items() if value is not None}
-        return self._share(DEQL(**self.get_params() | wanted))
+        given = self._given_dials(values)
+        return super().with_dials(**given) if "xi" in given else self._share(DEQL(**self.get_params() | given))
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
         if dial[1:] == (0, 0):

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -136,6 +136,11 @@ class LinearAutoencoder(HistoryRecommender):
     item_norm: float = 0.0
     propensity: float = 0.0
 
+    closed_form: ClassVar[bool] = True
+    uses_features: ClassVar[bool] = True
+    explains: ClassVar[bool] = True
+    dials: ClassVar[tuple[str, ...]] = Dial._fields
+
     def fit(
         self,
         data: Interactions | Partitions | Any,
@@ -163,7 +168,7 @@ class LinearAutoencoder(HistoryRecommender):
             A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
         self._check_dials(self.dropout)
-        given = data if isinstance(data, Partitions) else self._interactions(data)
+        given = data if isinstance(data, Partitions) else self.to_interactions(data)
         features = features_of(item_features, feature_weight, given)
         if isinstance(given, Interactions):
             rows = Rows.of(given, self.user_norm, features, feature_weight)
@@ -195,28 +200,28 @@ class LinearAutoencoder(HistoryRecommender):
         self.item_squares_ = rows.squares
         if isinstance(given, Partitions):
             self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
-            self.n_users_, self._user_ids_ = given.shape[0], None
+            self.n_users_, self.users_ = given.shape[0], None
         else:
-            self._remember(given)
+            self.remember(given)
         return self
 
     # --- what is read from the inverse -------------------------------------------------------------------------
 
     def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w = max(Λ, (1 − ξ)/diag P) : (items,), for the model's ξ or another one."""
-        self._check_fitted()
+        self.check_fitted()
         return algebra.column_weights(self.penalty_, self.inverse_diagonal_, self.xi if xi is None else xi)
 
     @property
     def xi_interval_(self) -> tuple[float, float]:
         """The ξ between which recommendations change for this data."""
-        self._check_fitted()
+        self.check_fitted()
         return algebra.xi_interval(self.penalty_, self.inverse_diagonal_)
 
     @property
     def free_diagonal_(self) -> NDArray[np.float64]:
         """The diagonal of B without a constraint : (items,); an item is constrained while ξ is below its own."""
-        self._check_fitted()
+        self.check_fitted()
         return algebra.free_diagonal(self.penalty_, self.inverse_diagonal_)
 
     def _dial(self, xi: float | None = None) -> Dial:
@@ -236,7 +241,7 @@ class LinearAutoencoder(HistoryRecommender):
 
     def weights(self) -> Dense:
         """Return the dense B : (items, items), scaled as in scores, where it fits into memory."""
-        self._check_fitted()
+        self.check_fitted()
         n, itemsize = len(self.items_), self.inverse_.dtype.itemsize
         ensure_memory(
             n * n * itemsize,
@@ -244,18 +249,18 @@ class LinearAutoencoder(HistoryRecommender):
             "use recommend, explain or similar_items, which need no B",
         )
         dense = np.empty((n, n), self.inverse_.dtype)
-        for start, stop in self._batches(n):
+        for start, stop in self.batches(n):
             dense[start:stop] = self.weight_rows(np.arange(start, stop))
         return dense
 
     def weight_rows(self, items: NDArray[np.int64]) -> Dense:
         """Return some rows of B, scaled as in scores : (len(items), items)."""
-        self._check_fitted()
-        rows = self.inverse_.rows(items) * self._scale()
+        self.check_fitted()
+        rows = self.inverse_.rows(items) * self.score_scale()
         if self.item_norm:
-            rows *= self._item_scaling()[items, None].astype(self._dtype)
+            rows *= self._item_scaling()[items, None].astype(self.score_dtype)
         units = sp.csr_array((np.ones(len(items)), items, np.arange(len(items) + 1)), shape=rows.shape)
-        return self._with_history(rows, units)
+        return self.add_history(rows, units)
 
     # --- recommendations ---------------------------------------------------------------------------------------
 
@@ -275,13 +280,13 @@ class LinearAutoencoder(HistoryRecommender):
 
         A `Dial` stands for ξ together with α and γ; each α costs a projection.
         """
-        self._check_fitted()
-        dials = self._dials(xis)
+        self.check_fitted()
+        dials = self._as_dials(xis)
         order = sorted(range(len(dials)), key=lambda at: dials[at].item_norm)  # the same projections side by side
         given = self.encode(histories, seen, exclude_seen)
         model = self.for_many(given.matrix.shape[0], dials)
         views = [model._turned(dials[at]) for at in order]
-        found = model._ranked(given, k, views, exclude_seen, allow, deny, progress)
+        found = model.recommend_by(given, k, views, exclude_seen, allow, deny, progress)
         return [found[place] for place in np.argsort(order)]
 
     def for_many(self, users: int, xis: Iterable[float | Dial] | None = None) -> Self:
@@ -290,9 +295,9 @@ class LinearAutoencoder(HistoryRecommender):
         In the dual form a history that is not a training user's own, or whose items are scaled, costs a product with
         the square of users. Many of them cost less when P is made from it first, if there is memory for that.
         """
-        self._check_fitted()
+        self.check_fitted()
         own = without_new_items(self.inverse_)
-        norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._dials(xis)}
+        norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._as_dials(xis)}
         if not isinstance(own, DualInverse) or norms == {0.0}:
             return self
         n = own.n_items
@@ -303,37 +308,43 @@ class LinearAutoencoder(HistoryRecommender):
         other.inverse_ = self.inverse_.on(found) if isinstance(self.inverse_, NewItems) else found
         return other
 
-    def with_dials(
-        self, xi: float | None = None, item_norm: float | None = None, propensity: float | None = None
-    ) -> "LinearAutoencoder":
-        """Return this model with another ξ, α or γ. It shares the fitted inverse: no refit, no copy."""
-        given = {"xi": xi, "item_norm": item_norm, "propensity": propensity}
-        wanted = {name: value for name, value in given.items() if value is not None}
-        return self._turned(self._dial()._replace(**wanted))
+    def with_dials(self, **values: float | None) -> "LinearAutoencoder":
+        """Return this model with other dials, by name (`xi`, `item_norm`, …); None leaves one as it is.
+
+        It shares the fitted inverse: no refit, no copy.
+        """
+        return self._turned(self._dial()._replace(**self._given_dials(values)))
+
+    def _given_dials(self, values: Mapping[str, float | None]) -> dict[str, float]:
+        """Return the dials that are not None; a TypeError for a name that is none."""
+        strangers = [name for name in values if name not in self.dials]
+        if strangers:
+            raise TypeError(f"there is no dial {', '.join(strangers)}: the dials are {', '.join(self.dials)}")
+        return {name: value for name, value in values.items() if value is not None}
 
     def _turned(self, dial: Dial) -> "LinearAutoencoder":
         """Return this model with these dials."""
         raise NotImplementedError
 
-    def _dials(self, xis: Iterable[float | Dial]) -> list[Dial]:
+    def _as_dials(self, xis: Iterable[float | Dial]) -> list[Dial]:
         """Numbers are values of ξ, with the model's α and γ."""
         return [algebra.check_dial(each if isinstance(each, Dial) else self._dial(each)) for each in xis]
 
-    def _project(self, batch: Csr) -> Dense:
+    def project(self, batch: Csr) -> Dense:
         """Return (x n^α) P."""
         return self.inverse_.project(scaled_columns(batch, self._item_scaling()) if self.item_norm else batch)
 
-    def _looks_from(self) -> float:
+    def projection_key(self) -> float:
         return self.item_norm
 
-    def _scale(self) -> Vector:
+    def score_scale(self) -> Vector:
         """−w n^−α p^−γ: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
         weights = self.column_weights()
         if self.item_norm or self.propensity:
             weights = weights * self._score_scaling()
-        return -weights.astype(self._dtype)
+        return -weights.astype(self.score_dtype)
 
-    def _with_history(self, scores: Dense, batch: Csr) -> Dense:
+    def add_history(self, scores: Dense, batch: Csr) -> Dense:
         """Add x itself, in place: x B = x − (x P)·w."""
         rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
         values = batch.data
@@ -347,11 +358,11 @@ class LinearAutoencoder(HistoryRecommender):
         """It does in the dual form, whose K⁻¹ goes with X."""
         return isinstance(without_new_items(self.inverse_), DualInverse)
 
-    def _users_at_once(self) -> int:
+    def users_at_once(self) -> int:
         return int(self.inverse_.batch_bytes / self.inverse_.bytes_per_user)
 
     @property
-    def _dtype(self) -> np.dtype[np.floating]:
+    def score_dtype(self) -> np.dtype[np.floating]:
         return self.inverse_.dtype
 
     def similar_items(self, item: Any, k: int = 10) -> tuple[NDArray[Any], Dense]:
@@ -360,7 +371,7 @@ class LinearAutoencoder(HistoryRecommender):
         It says how two items go together once all others are accounted for; it is symmetric, at most 1, and the same
         for every ξ. An item without users and any other one are compared by their features alone.
         """
-        column = self._column_of(item)
+        column = self.column_of(item)
         diagonal = self.inverse_diagonal_
         if isinstance(self.inverse_, NewItems):
             row, products = self.inverse_.pairs(column, diagonal)
@@ -387,7 +398,7 @@ class LinearAutoencoder(HistoryRecommender):
         given = self.encode(history)
         if given.matrix.shape[0] != 1:
             raise DataError(f"an explanation is of one history, got {given.matrix.shape[0]:,}")
-        columns = np.array([self._column_of(item) for item in items], np.int64)
+        columns = np.array([self.column_of(item) for item in items], np.int64)
         seen, values = given.matrix.indices.astype(np.int64), given.matrix.data.astype(np.float64)
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
@@ -424,7 +435,7 @@ class LinearAutoencoder(HistoryRecommender):
         supports : "cosine", "count" or "weights"
             The nearest items by co-occurrence, or those with the largest weights of this model.
         """
-        self._check_fitted()
+        self.check_fitted()
         return compact(self, data, per_item, supports, progress, np.random.default_rng(0))
 
     def update(self, new: Interactions | Any, data: Any = None, *, progress: Progress | None = None) -> Self:
@@ -450,7 +461,7 @@ class LinearAutoencoder(HistoryRecommender):
             that does not know the users of its fit, such as one of a folder without histories, warns instead
             (`UncheckedUsersWarning`).
         """
-        self._check_fitted()
+        self.check_fitted()
         given = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
         return update(self, given, data, progress, np.random.default_rng(0))
 
@@ -462,14 +473,14 @@ class LinearAutoencoder(HistoryRecommender):
 
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
-        self._check_fitted()
+        self.check_fitted()
         other._check_dials(self.dropout_)
         other.__dict__.update({name: value for name, value in self.__dict__.items() if name.endswith("_")})
         return other
 
-    def _state(self, form: str) -> State:
+    def state(self, form: str) -> State:
         """Add P, in the form asked for, and what was found on the way to it."""
-        state = super()._state(form)
+        state = super().state(form)
         own, base = self.inverse_.solver, without_new_items(self.inverse_)
         kept, n = saved_form(own, form), len(self.items_)
         parts: dict[str, Any] = {}
@@ -501,9 +512,9 @@ class LinearAutoencoder(HistoryRecommender):
         return State({**state.facts, **facts}, {**state.arrays, **arrays})
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
         return {
-            **super()._layout(facts, names),
+            **super().layout(facts, names),
             "penalty": Expected(FLOAT64, ("items",)),
             "inverse_diagonal": Expected(FLOAT64, ("items",)),
             "item_squares": Expected(FLOAT64, ("items",), optional=True),
@@ -512,8 +523,8 @@ class LinearAutoencoder(HistoryRecommender):
             **(csr_layout("features", "items") if "features" in facts else {}),
         }
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        super()._restore(facts, arrays)
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        super().restore(facts, arrays)
         penalty, diagonal = np.array(arrays["penalty"]), np.array(arrays["inverse_diagonal"])
         for name, vector in (("penalty", penalty), ("inverse_diagonal", diagonal)):
             if not (np.isfinite(vector) & (vector > 0)).all():
@@ -534,9 +545,9 @@ class LinearAutoencoder(HistoryRecommender):
         self.neighbours_, self.nearest_by_ = whole(known, "neighbours", 1), text(known, "nearest_by")
         self._check_dials(self.dropout_)
 
-    def _facts(self) -> dict[str, str]:
+    def facts(self) -> dict[str, str]:
         chosen = self.plan_
-        return super()._facts() | {
+        return super().facts() | {
             "l2 used": f"{self.l2_:g}",
             "solver": f"{chosen.solver}, residual {self.residual_:.0e}",
             "ξ that matter": "{:.3f} to {:.3f}".format(*self.xi_interval_),

@@ -131,7 +131,7 @@ def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
 
 def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
     """Return the model that a fit to the old and the new users with the same l2 would give."""
-    added = model._interactions(new)
+    added = model.to_interactions(new)
     _check_new_users(model, added, data)
     if isinstance(model.inverse_, NewItems):
         raise DataError(
@@ -168,7 +168,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
     if model.item_features_ is not None:
         other.item_features_ = _with_more_items(model.item_features_, len(names))
     other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
-    other._user_ids_ = _all_users(model, added)
+    other.users_ = _all_users(model, added)
     other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))
     if model.item_squares_ is not None:
         other.item_squares_ = np.pad(model.item_squares_, (0, more)) + gram_diagonal(u)

@@ -1,6 +1,6 @@
 """What every recommender is: parameters, a fit, histories in and ranked items out."""
 
-from relae.recommender._base import HistoryRecommender, Recommender
+from relae.recommender._base import HistoryRecommender, Recommender, SimpleRecommender
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
 from relae.recommender._space import Range
@@ -12,6 +12,7 @@ __all__ = [
     "HistoryRecommender",
     "Range",
     "Recommender",
+    "SimpleRecommender",
     "State",
     "encode",
     "number",

@@ -24,22 +24,64 @@ from relae.recommender._state import State, whole
 from relae.solvers import ensure_memory
 
 
-class Recommender(Protocol):
-    """What evaluation and the service ask of a model: histories in, the best k items of each out."""
+class SimpleRecommender(Protocol):
+    """The least that can be evaluated: histories in, the best k items of each out.
+
+    If it has `items_`, the raw ids of its columns, these may be in another order than those of a split.
+    """
 
     def recommend(self, histories: Any, k: int = 10) -> tuple[NDArray[Any], Dense]:
         """Return (users, k) columns for a sparse matrix of histories, −1 where there are fewer, and their scores."""
         ...
 
-    def score(self, histories: Any) -> Dense:
-        """Return the scores of all items : (users, items)."""
+
+class Recommender(Protocol):
+    """All that `evaluate` asks of a model; every `HistoryRecommender` is one."""
+
+    @property
+    def dials(self) -> tuple[str, ...]:
+        """The parameters that `recommend_path` takes; none if it is empty."""
+        ...
+
+    @property
+    def items_(self) -> Ids | None:
+        """The raw ids of the columns; None if they are those of the split."""
+        ...
+
+    def for_many(self, users: int, xis: Iterable[Any] | None = None) -> "Recommender":
+        """Return the model in the form that is fastest for this number of histories and these dials."""
+        ...
+
+    def recommend(
+        self,
+        histories: Any,
+        k: int = 10,
+        *,
+        seen: Any = None,
+        allow: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[Any], Dense]:
+        """Return (users, k) columns for a sparse matrix of histories, −1 where there are fewer, and their scores."""
+        ...
+
+    def recommend_path(
+        self,
+        histories: Any,
+        xis: Iterable[Any],
+        k: int = 10,
+        *,
+        seen: Any = None,
+        allow: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> list[tuple[NDArray[Any], Dense]]:
+        """Return what `recommend` does for each setting of the dials."""
         ...
 
 
 class HistoryRecommender(Estimator, ABC):
     """A model that scores items for histories, of known users and, if it `folds_in`, of new ones alike.
 
-    A subclass fits itself, calls `_remember`, and says how a batch of histories is scored.
+    A subclass fits itself, calls `remember`, and says how a batch of histories is scored.
 
     Attributes
     ----------
@@ -54,64 +96,116 @@ class HistoryRecommender(Estimator, ABC):
     """
 
     SPACE: ClassVar[Mapping[str, Range]] = {}  # the parameters worth tuning
-    folds_in: ClassVar[bool] = True  # whether it scores users whom it has not been fitted to
+
+    # What a model can do: facts that its class states, and nobody finds out in another way.
+    folds_in: ClassVar[bool] = True
+    """Scores users whom it has not been fitted to."""
+    trains: ClassVar[bool] = False
+    """Learns by epochs: `fit` takes `validation`, `checkpoint` and `time_budget`, and leaves a `curve_`."""
+    uses_features: ClassVar[bool] = False
+    """Uses features of items: `fit` takes `item_features` and `feature_weight`."""
+    closed_form: ClassVar[bool] = False
+    """Is solved and not trained: `fit` takes `solver`."""
+    explains: ClassVar[bool] = False
+    """Has `explain`, `explain_all` and `similar_items`."""
+    dials: ClassVar[tuple[str, ...]] = ()
+    """Parameters that can be changed on a fitted model by `with_dials`, and compared by `recommend_path`."""
 
     items_: Ids
     titles_: NDArray[np.object_] | None
     item_counts_: NDArray[np.int64]
     n_users_: int
-    _user_ids_: Ids | Callable[[], Ids] | None = None  # what decodes them where they are still in a folder
+    _user_ids_: Ids | Callable[[], Ids] | None = None
 
-    # --- what a model says of itself ---------------------------------------------------------------------------
+    # --- what a model implements -------------------------------------------------------------------------------
 
     @abstractmethod
     def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
-        """Fit to interactions, or to a sparse matrix (users × items)."""
+        """Fit to interactions, or to a sparse matrix (users × items).
+
+        What else it takes, always by keyword, follows from the facts above: see `fit_options`.
+        """
+
+    @classmethod
+    def fit_options(cls) -> tuple[str, ...]:
+        """Return the names of what `fit` takes beside data and progress."""
+        return (
+            *(("validation", "checkpoint", "time_budget") if cls.trains else ()),
+            *(("item_features", "feature_weight") if cls.uses_features else ()),
+            *(("client",) if cls.closed_form else ()),
+        )
+
+    def fit_with(self, data: Any, *, progress: Progress | None = None, **options: Any) -> Self:
+        """Fit with those of the options that `fit` takes and that are not None."""
+        taken = {name: options[name] for name in self.fit_options() if options.get(name) is not None}
+        return self.fit(data, progress=progress, **taken)
 
     @abstractmethod
-    def _project(self, batch: Csr) -> Dense:
-        """What `_scale` turns into scores of items that are not in the history : (users, items)."""
+    def project(self, batch: Csr) -> Dense:
+        """Return what `score_scale` turns into scores of items that are not in the history : (users, items)."""
 
-    def _space(self) -> Mapping[str, Range]:
-        """What a search goes through: the `SPACE`, without parameters that another one has put out of use."""
+    def search_space(self) -> Mapping[str, Range]:
+        """Return the ranges to search: the `SPACE`, without parameters that have no effect beside others."""
         return self.SPACE
 
-    def _most(self, data: Interactions) -> Mapping[str, int]:
-        """The most of a parameter that data allow, by name: where a search has to end."""
+    def limits(self, data: Interactions) -> Mapping[str, int]:
+        """Return the largest values that the data allow, by parameter: a search ends there."""
         return {}
 
-    def _scale(self) -> Vector | None:
-        """A factor per column for what `_project` returns."""
+    def score_scale(self) -> Vector | None:
+        """Return a factor per column for what `project` returns : (items,); None for none."""
         return None
 
-    def _looks_from(self) -> Any:
-        """Models that share what they have fitted and are equal in this have the same projections."""
+    def projection_key(self) -> Any:
+        """Return a value that is equal for models with the same fit and the same projections."""
         return None
 
     def for_many(self, users: int, xis: Iterable[Any] | None = None) -> "HistoryRecommender":
-        """Return the model in the form that is quickest for so many histories, and these dials if it has any."""
+        """Return the model in the form that is fastest for this number of histories and these dials."""
         return self
 
-    def _with_history(self, scores: Dense, batch: Csr) -> Dense:
+    def with_dials(self, **values: float | None) -> "HistoryRecommender":
+        """Return this model with other values of its `dials`, without a refit; None leaves a dial as it is."""
+        raise self._no_dials(values)
+
+    def recommend_path(
+        self,
+        histories: Any,
+        xis: Iterable[Any],
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        seen: Any = None,
+        allow: Sequence[Any] | None = None,
+        deny: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> list[tuple[NDArray[Any], Dense]]:
+        """Recommend at several settings of the `dials`: what `recommend` returns for each of them."""
+        raise self._no_dials(["ξ"])
+
+    def _no_dials(self, names: Iterable[str]) -> ValueError:
+        return ValueError(f"{type(self).__name__} has no {' or '.join(names)} to change on a fitted model")
+
+    def add_history(self, scores: Dense, batch: Csr) -> Dense:
         """Complete the scores for items that are in the history; may work in place."""
         return scores
 
     @abstractmethod
-    def _users_at_once(self) -> int:
-        """How many histories to score at a time."""
+    def users_at_once(self) -> int:
+        """Return how many histories to score at a time."""
 
     @property
     def holds_histories(self) -> bool:
-        """Whether what is fitted, and so a folder of it, tells what each user of the fit has, though not who it is."""
+        """Whether the fitted arrays, and so a saved folder, contain the history of each user, without the ids."""
         return False
 
     @property
     @abstractmethod
-    def _dtype(self) -> np.dtype[np.floating]:
-        """The type of scores."""
+    def score_dtype(self) -> np.dtype[np.floating]:
+        """Return the type of scores."""
 
-    def _interactions(self, data: Interactions | Any) -> Interactions:
-        """Return what to fit to; nothing to fit to is an error."""
+    def to_interactions(self, data: Interactions | Any) -> Interactions:
+        """Return data as Interactions; a DataError if there are none."""
         interactions = data if isinstance(data, Interactions) else Interactions(data)
         if interactions.n_interactions == 0:
             raise DataError(
@@ -120,19 +214,24 @@ class HistoryRecommender(Estimator, ABC):
             )
         return interactions
 
-    def _remember(self, interactions: Interactions) -> None:
+    def remember(self, interactions: Interactions) -> None:
         """Keep what recommendations need of the training data."""
         self.items_, self.titles_ = interactions.items, interactions.titles
         self.item_counts_ = np.bincount(interactions.matrix.indices, minlength=interactions.n_items)
         self.n_users_ = interactions.n_users
-        self._user_ids_ = interactions.users
+        self.users_ = interactions.users
 
     @property
     def users_(self) -> Ids | None:
-        """The raw ids of the users of the fit; None if the model cannot tell who they were."""
+        """The raw ids of the users of the fit; None if the model does not know them."""
         if callable(self._user_ids_):
             self._user_ids_ = self._user_ids_()
         return self._user_ids_
+
+    @users_.setter
+    def users_(self, ids: Ids | Callable[[], Ids] | None) -> None:
+        """Set the ids, or a function that decodes them when they are first asked for."""
+        self._user_ids_ = ids
 
     # --- on disk -----------------------------------------------------------------------------------------------
 
@@ -150,24 +249,24 @@ class HistoryRecommender(Estimator, ABC):
 
         save(self, path, form=form, histories=histories, title=title, progress=progress)
 
-    def _state(self, form: str) -> State:
-        """What the fit has found, as plain arrays and a few facts; `form` is of the linear autoencoders."""
+    def state(self, form: str) -> State:
+        """Return the fit as plain arrays and a few facts; `form` is that of a linear autoencoder's inverse."""
         arrays: dict[str, Any] = {"items": self.items_.encode(), "item_counts": self.item_counts_}
         if self.titles_ is not None:
             arrays["titles"] = encode_texts(self.titles_)
         return State({"users": self.n_users_}, arrays)
 
     @classmethod
-    def _layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
-        """Return what `_restore` expects of its arrays, where these facts and arrays of these names were saved."""
+    def layout(cls, facts: Mapping[str, Any], names: Collection[str]) -> Layout:
+        """Return what `restore` expects of its arrays, where these facts and arrays of these names were saved."""
         return {
             "item_counts": Expected(INT64, ("items",)),
             "items": Expected(INT64 + BYTES, ("",)),
             "titles": Expected(BYTES, ("",), optional=True),
         }
 
-    def _restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take up what `_state` gave, in arrays of the layout; a ValueError or KeyError if it cannot have given that.
+    def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
+        """Take up what `state` gave, in arrays of the layout; a ValueError or KeyError if it cannot have given that.
 
         Every position by which arrays are read later has to be checked here: compiled code trusts it.
         """
@@ -217,12 +316,12 @@ class HistoryRecommender(Estimator, ABC):
         -------
         ids, scores : (users, k) each; (k,) for a single history
         """
-        self._check_fitted()
+        self.check_fitted()
         given = self.encode(histories, seen, exclude_seen)
-        [result] = self._ranked(given, k, [self], exclude_seen, allow, deny, progress)
+        [result] = self.recommend_by(given, k, [self], exclude_seen, allow, deny, progress)
         return result
 
-    def _ranked(
+    def recommend_by(
         self,
         given: Histories,
         k: int,
@@ -232,19 +331,19 @@ class HistoryRecommender(Estimator, ABC):
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
-        """Recommend by several models that share what they have fitted; those side by side share projections."""
+        """Recommend by several models with the same fit; neighbours in the sequence share projections."""
         k = check_k(k)
         barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
         users = given.matrix.shape[0]
         if k > len(self.items_):  # longer than lists can be, and perhaps than memory is
             ensure_memory(
-                float(users) * k * len(views) * (8 + self._dtype.itemsize),
+                float(users) * k * len(views) * (8 + self.score_dtype.itemsize),
                 f"a table of k={k:,} places for {users:,} users",
                 f"there are {len(self.items_):,} items, so that a larger k gives nothing more",
             )
-        results = [(np.empty((users, k), np.int64), np.empty((users, k), self._dtype)) for _ in views]
-        scales, places = [view._scale() for view in views], [view._looks_from() for view in views]
-        for start, stop in self._batches(users):
+        results = [(np.empty((users, k), np.int64), np.empty((users, k), self.score_dtype)) for _ in views]
+        scales, places = [view.score_scale() for view in views], [view.projection_key() for view in views]
+        for start, stop in self.batches(users):
             batch = given.matrix[start:stop]
             beside = None if given.seen is None else given.seen[start:stop]
             skipped = batch if beside is None else batch + beside
@@ -253,12 +352,12 @@ class HistoryRecommender(Estimator, ABC):
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
             for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
                 if at == 0 or places[at] != places[at - 1]:
-                    projected = view._project(batch)
+                    projected = view.project(batch)
                 if exclude_seen:
                     best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0])
                 else:
                     scaled = projected.copy() if scale is None else projected * scale
-                    best = rank(view._with_history(scaled, batch), k, barred=barred, hints=best[0])
+                    best = rank(view.add_history(scaled, batch), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
                 if popular is not None:
                     ids[start + empty] = popular
@@ -278,18 +377,18 @@ class HistoryRecommender(Estimator, ABC):
         given = self.encode(histories)
         users, n = given.matrix.shape
         ensure_memory(
-            float(users) * n * self._dtype.itemsize,
+            float(users) * n * self.score_dtype.itemsize,
             f"the scores of {users:,} users × {n:,} items",
             "score fewer users at a time, or use recommend",
         )
-        scale = self._scale()
-        scores = np.empty((users, n), self._dtype)
-        for start, stop in self._batches(users):
+        scale = self.score_scale()
+        scores = np.empty((users, n), self.score_dtype)
+        for start, stop in self.batches(users):
             batch = given.matrix[start:stop]
-            scores[start:stop] = self._project(batch)
+            scores[start:stop] = self.project(batch)
             if scale is not None:
                 scores[start:stop] *= scale
-            self._with_history(scores[start:stop], batch)
+            self.add_history(scores[start:stop], batch)
         return scores[0] if given.single else scores
 
     def encode(self, histories: Any, seen: Any = None, exclude_seen: bool = True) -> Histories:
@@ -297,7 +396,7 @@ class HistoryRecommender(Estimator, ABC):
 
         `seen` and `exclude_seen` are those of `recommend`.
         """
-        self._check_fitted()
+        self.check_fitted()
         if seen is not None and not exclude_seen:
             raise ValueError("seen tells what is not to be recommended: leave it out, or leave exclude_seen=False out")
         given = encode(histories, self.items_, seen)
@@ -312,19 +411,22 @@ class HistoryRecommender(Estimator, ABC):
             warnings.warn(message, UnknownItemsWarning, stacklevel=_frames_inside() + 1)
         return given
 
-    # --- small change ------------------------------------------------------------------------------------------
+    # --- helpers -----------------------------------------------------------------------------------------------
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise a NotFittedError if there is no fit yet."""
         if "items_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit(data) first")
 
-    def _batches(self, count: int) -> Iterator[tuple[int, int]]:
-        size = max(1, self._users_at_once())
+    def batches(self, count: int) -> Iterator[tuple[int, int]]:
+        """Yield the start and stop of batches of at most `users_at_once` of `count` histories."""
+        size = max(1, self.users_at_once())
         for start in range(0, count, size):
             yield start, min(start + size, count)
 
-    def _column_of(self, item: Any) -> int:
-        self._check_fitted()
+    def column_of(self, item: Any) -> int:
+        """Return the column of a raw id; a DataError if it is unknown."""
+        self.check_fitted()
         [column] = self.items_.positions([item])
         if column < 0:
             raise DataError(f"item {item!r} is unknown to the model: it has {len(self.items_):,} items, {self.items_}")
@@ -346,14 +448,14 @@ class HistoryRecommender(Estimator, ABC):
         ids: NDArray[Any] = self.items_.take(columns) if given.raw else columns
         return (ids[0], scores[0]) if given.single else (ids, scores)
 
-    def _facts(self) -> dict[str, str]:
-        """What a reader wants to know of a fitted model, by name."""
+    def facts(self) -> dict[str, str]:
+        """Return what a reader wants to know of a fitted model, as texts by name."""
         return {"fitted to": f"{self.n_users_:,} users × {len(self.items_):,} items"}
 
     def _repr_html_(self) -> str:
         """Return a small table for notebooks: the parameters, and what was fitted."""
         rows = {name: repr(value) for name, value in self.get_params().items()}
-        rows |= self._facts() if "items_" in self.__dict__ else {"fitted to": "nothing yet"}
+        rows |= self.facts() if "items_" in self.__dict__ else {"fitted to": "nothing yet"}
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
             for name, value in rows.items()

@@ -19,7 +19,7 @@ from relae.models import RDLAE
 from relae.recommender import HistoryRecommender
 from relae.reproduce._paper import REMARKS, TABLES, TRAINED, parameters, printed
 from relae.store import kind
-from relae.tuning import Training, fitted
+from relae.tuning import Training
 
 _STOPPED = {
     "time": "cut short by the time it was given",
@@ -149,7 +149,7 @@ class Experiment:
         model = kind(name.replace("-", ""))()
         place = None if checkpoints is None else checkpoints / f"{self.table}-{self.dataset}-{_plain(name)}.checkpoint"
         started = perf_counter()
-        fitted(model, self.split.train, progress=progress, time_budget=time_budget, checkpoint=place)
+        model.fit_with(self.split.train, progress=progress, time_budget=time_budget, checkpoint=place)
         found = self._evaluated(model, name, progress)
         training = Training.of(model)
         seconds = training.curve[-1].seconds if training and training.curve else perf_counter() - started

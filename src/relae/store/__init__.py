@@ -66,13 +66,13 @@ def save(
     StoreError
         If the folder cannot be written; what was there before is kept.
     """
-    model._check_fitted()
+    model.check_fitted()
     if form not in ("auto", "fitted", *FORMS):
         raise ValueError(f"form must be 'auto', 'fitted', 'primal', 'dual' or 'local', got {form!r}")
     name = type(model).__name__
     if name not in KINDS.values() or kind(name) is not type(model):
         raise StoreError(f"a {name} cannot be saved: the models that can are {', '.join(KINDS.values())}")
-    state = model._state(form)
+    state = model.state(form)
     arrays = dict(state.arrays)
     if histories is not None:
         arrays |= user_arrays(histories, model.items_, arrays)
@@ -150,8 +150,8 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False, in_memory:
     check = partial(_blank_model, place, in_memory)
     record, model, arrays, files = read(place, check, verify=verify, in_memory=in_memory)
     try:
-        model._restore(record["fitted"], arrays)
-        model._user_ids_ = users_of_fit(arrays, record["data"], model.n_users_)
+        model.restore(record["fitted"], arrays)
+        model.users_ = users_of_fit(arrays, record["data"], model.n_users_)
     except _IMPOSSIBLE as error:
         raise _corrupt(place, error) from error
     return Saved(place, record, model, arrays, files)
@@ -163,7 +163,7 @@ def _blank_model(path: Path, in_memory: bool, record: Record) -> HistoryRecommen
         _check_information(record)
         model = kind(text(record, "model", *KINDS.values()))(**record["parameters"])
         names, facts = record["arrays"].keys(), record["fitted"]
-        layout = {**model._layout(facts, names), **user_layout(names)}
+        layout = {**model.layout(facts, names), **user_layout(names)}
         arrays = {name: (entry["dtype"], tuple(entry["shape"])) for name, entry in record["arrays"].items()}
         check_layout(layout, arrays, {"users": whole(facts, "users")})
     except _IMPOSSIBLE as error:

@@ -7,7 +7,7 @@ from relae.tuning._model import tune_model
 from relae.tuning._model_result import ModelTrial, ModelTuning
 from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
 from relae.tuning._search import Auto, GridSearch, Search
-from relae.tuning._training import Epoch, Training, check_users, fitted
+from relae.tuning._training import Epoch, Training, check_users
 from relae.tuning._tune import planned, tune
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "Tuning",
     "check_choice",
     "check_users",
-    "fitted",
     "gap",
     "planned",
     "read_trial",

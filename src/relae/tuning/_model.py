@@ -16,7 +16,7 @@ from relae.tuning._box import BoxSearch
 from relae.tuning._journal import Journal
 from relae.tuning._judge import Judge
 from relae.tuning._model_result import ModelTrial, ModelTuning, with_parameters
-from relae.tuning._training import Training, check_users, fitted
+from relae.tuning._training import Training, check_users
 from relae.tuning._tune import asked, rounded
 
 
@@ -122,7 +122,7 @@ def _trial(
     progress: Progress | None,
 ) -> ModelTrial:
     started = perf_counter()
-    fitted(model, split.train, progress=progress, validation=split, **options)
+    model.fit_with(split.train, progress=progress, validation=split, **options)
     ended = perf_counter()
     found = evaluate(model, split, names, ks, progress=progress)
     training = Training.of(model)  # its seconds count those before a break as well
@@ -135,7 +135,7 @@ def _within(
     model: HistoryRecommender, space: dict[str, Range], data: Interactions
 ) -> tuple[HistoryRecommender, Mapping[str, Range]]:
     """Return where to begin and what to search, with no more of a parameter than the data allow."""
-    most = {name: limit for name, limit in model._most(data).items() if name in space}
+    most = {name: limit for name, limit in model.limits(data).items() if name in space}
     begin = with_parameters(model, {name: min(getattr(model, name), limit) for name, limit in most.items()})
     return begin, space | {name: space[name].up_to(limit) for name, limit in most.items()}
 
@@ -143,7 +143,7 @@ def _within(
 def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> dict[str, Range]:
     """Return what is searched; nothing, or a stranger among it, is an error."""
     name = type(model).__name__
-    searched = model._space() if space is None else space
+    searched = model.search_space() if space is None else space
     if not searched:
         raise DataError(f"{name} has nothing to tune: give a space, or another model")
     strangers = [parameter for parameter in searched if parameter not in model.get_params()]

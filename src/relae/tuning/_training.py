@@ -1,12 +1,10 @@
-"""How a model that learns by epochs came to be what it is, and how any model is fitted with what its fit takes."""
+"""The learning curve of a model that learns by epochs."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from relae._common.progress import Progress
 from relae.errors import DataError
 from relae.evaluation import Split
 from relae.recommender import HistoryRecommender
@@ -42,12 +40,11 @@ class Training:
     @classmethod
     def of(cls, model: HistoryRecommender) -> "Training | None":
         """Return the training of a fitted model; None if it does not learn by epochs."""
-        curve = getattr(model, "curve_", None)
-        if curve is None:
+        if not model.trains:
             return None
-        marks = tuple(Epoch(int(mark[0]), *(round(float(part), 9) for part in mark[1:4])) for mark in curve)
-        best, epochs, stopped = (getattr(model, f"{name}_") for name in ("best_epoch", "epochs", "stopped"))
-        return cls(marks, int(best), int(epochs), str(stopped))
+        trained: Any = model  # as every model that `trains`
+        marks = tuple(Epoch(int(mark[0]), *(round(float(part), 9) for part in mark[1:4])) for mark in trained.curve_)
+        return cls(marks, int(trained.best_epoch_), int(trained.epochs_), str(trained.stopped_))
 
     def record(self) -> dict[str, Any]:
         """Return the training as JSON has it, which knows no number that is none."""
@@ -62,13 +59,6 @@ class Training:
             for epoch, *rest in record["curve"]
         )
         return cls(curve, int(record["best_epoch"]), int(record["epochs"]), str(record["stopped"]))
-
-
-def fitted(model: HistoryRecommender, data: Any, *, progress: Progress | None = None, **options: Any) -> None:
-    """Fit a model, with those of the options that its fit takes and that are not None."""
-    takes = inspect.signature(model.fit).parameters
-    taken = {name: value for name, value in options.items() if name in takes and value is not None}
-    model.fit(data, progress=progress, **taken)
 
 
 def check_users(model: HistoryRecommender, split: Split) -> None:

@@ -180,7 +180,7 @@ def test_what_is_learned_beside_vectors_is_in_the_folder(kind, told, tmp_path):
     again = relae.load(tmp_path / "model")
     assert getattr(again, told).shape == ((5,) if kind is LTOCF else (2, 2))
     np.testing.assert_array_equal(getattr(again, told), getattr(model, told))
-    assert again._facts() == model._facts()
+    assert again.facts() == model.facts()
 
 
 def test_gates_learn_at_a_rate_of_their_own():
