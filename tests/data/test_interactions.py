@@ -1,5 +1,8 @@
 """Interactions from a matrix, and what they tell about themselves."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from relae.data import Ids, Interactions
+from relae.data import Dropped, Ids, Interactions
 from relae.errors import DataError
 
 from .tables import check_form, same
@@ -185,3 +188,100 @@ def test_select_users_by_booleans_keeps_the_titles():
 def test_select_users_refuses_other_positions(positions, message):
     with pytest.raises(DataError, match=message):
         small().select_users(positions)
+
+
+def whole():
+    """Interactions that have everything."""
+    matrix = np.array([[1, 0, 2], [0, 3, 0]])
+    return Interactions(
+        matrix,
+        ["a", "b"],
+        [10, 20, 30],
+        ["one", None, "three"],
+        times=[5, 6, 7],
+        features=np.eye(3),
+        seen=np.array([[0, 1, 0], [0, 0, 1]]),
+        seen_times=[1, 2],
+        dropped=Dropped(Ids(["z"]), np.zeros(1, np.uint8), ("k_core=2",)),
+        dropped_items=Ids([40]),
+        weighting="log",
+    )
+
+
+def known(data):
+    """All that interactions know, by name."""
+    names = ("titles", "times", "features", "seen", "seen_times", "dropped", "dropped_items", "weighting")
+    return {name: getattr(data, name) for name in ("matrix", "users", "items", *names)}
+
+
+@pytest.mark.parametrize("name", list(known(whole())))
+def test_nothing_can_be_set(name):
+    data = whole()
+    with pytest.raises(AttributeError):
+        setattr(data, name, None)
+    with pytest.raises(AttributeError):
+        delattr(data, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("users", Ids(["c", "d"])),
+        ("items", Ids([1, 2, 3])),
+        ("titles", None),
+        ("times", None),
+        ("features", None),
+        ("dropped", None),
+        ("dropped_items", Ids([50, 60])),
+        ("weighting", "linear"),
+    ],
+)
+def test_replace_changes_one_thing_and_shares_the_rest(name, value):
+    data = whole()
+    before, after = known(data), known(data.replace(**{name: value}))
+    assert after.pop(name) == value
+    for other, kept in after.items():
+        if other in ("seen", "seen_times"):  # which are looked up by the ids of the items
+            assert name == "items" or same_array(kept, before[other])
+        else:
+            assert kept is before[other]
+    assert known(data)["users"] is before["users"]
+
+
+def same_array(a, b):
+    return np.array_equal(a.toarray(), b.toarray()) if sp.issparse(a) else np.array_equal(a, b)
+
+
+def test_replace_takes_a_matrix_as_the_class_does():
+    data = whole().replace(matrix=np.array([[4, 0, 4], [0, 4, 0]]))
+    check_form(data)
+    assert data.matrix.toarray().tolist() == [[4, 0, 4], [0, 4, 0]]
+    assert data.times.tolist() == [5, 6, 7]
+    assert data.seen.toarray().astype(int).tolist() == [[0, 1, 0], [0, 0, 1]]
+    seen = whole().replace(seen=np.array([[1, 1, 0], [0, 0, 0]]), seen_times=[8, 9])
+    assert seen.seen.toarray().astype(int).tolist() == [[0, 1, 0], [0, 0, 0]]  # without what is in the history
+    assert seen.seen_times.tolist() == [9]
+    assert whole().replace(titles={20: "two"}).titles.tolist() == [None, "two", None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"matrix": np.eye(3)}, "2 ids of users for a matrix with 3 users"),
+        ({"matrix": np.eye(2)}, "3 ids of items for a matrix with 2 items"),
+        ({"matrix": np.zeros((2, 3))}, "times of 3 interactions and the matrix has 0: give times too"),
+        ({"matrix": np.eye(3), "users": None}, "seen is of 2 users and the matrix of 3"),
+        ({"matrix": np.ones((2, 2)), "items": [1, 2], "times": None}, "3 titles for 2 items"),
+        ({"features": np.eye(2)}, "2 rows of features for 3 items"),
+        ({"times": [1]}, "1 times for 3 interactions"),
+        ({"seen_times": [1, 2]}, "seen_times are the times of a matrix"),
+    ],
+)
+def test_replace_refuses_what_does_not_fit(changes, message):
+    with pytest.raises(DataError, match=message):
+        whole().replace(**changes)
+
+
+def test_interactions_can_be_copied_and_pickled():
+    for twin in (copy.copy(whole()), pickle.loads(pickle.dumps(whole()))):
+        assert same(twin, whole())

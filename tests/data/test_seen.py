@@ -140,7 +140,7 @@ def test_times_of_what_is_seen_go_along():
     assert data.seen_times.tolist() == [7]
     features = pl.DataFrame({"item": [10, 11, 15], "genre": ["a", "b", "b"]})
     others = [data.weighted("log", half_life=2.0), data.with_features(features, min_count=1)]
-    for other in [*others, data.with_matrix(data.matrix), data.select_users([2, 1, 0])]:
+    for other in [*others, data.replace(matrix=data.matrix), data.select_users([2, 1, 0])]:
         assert seen_times(other, FILMS["item"]) == everything
     assert seen_times(data.select_users([1]), FILMS["item"]) == {(2, 14): 8}
     assert data.without_seen().seen_times is None

@@ -536,8 +536,8 @@ def test_truth_that_is_no_candidate():
 
 
 def test_items_that_train_does_not_have_are_without_features():
-    train = table({"ann": "bd", "bob": "bc", "cid": "d"})
-    train.features = Features(np.array([[1.0, 0], [0, 2], [3, 0]]), ["red", "blue"])
+    features = Features(np.array([[1.0, 0], [0, 2], [3, 0]]), ["red", "blue"])
+    train = table({"ann": "bd", "bob": "bc", "cid": "d"}).replace(features=features)
     split = given_split(train, table({"cid": "ab", "ann": "ce"}))
     found = dict(zip(split.train.items.values, split.train.features.matrix.toarray().tolist(), strict=True))
     assert found == {"b": [1, 0], "c": [0, 2], "d": [3, 0], "a": [0, 0], "e": [0, 0]}

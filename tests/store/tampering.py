@@ -39,8 +39,8 @@ DATA = Interactions(
     [f"item {i}" for i in range(ITEMS)],
     [f"№{i}" for i in range(ITEMS)],
     seen=SEEN,
+    dropped=Dropped(Ids(["nobody", "no one"]), np.array([0, 1], np.uint8), ("min_rating=4", "min_user_count=2")),
 )
-DATA.dropped = Dropped(Ids(["nobody", "no one"]), np.array([0, 1], np.uint8), ("min_rating=4", "min_user_count=2"))
 NUMBERED = Interactions(csr(X), range(USERS), range(100, 100 + ITEMS))
 TABLE = (np.random.default_rng(0).random((ITEMS, FEATURES)) < 0.5).astype(np.float32)
 TABLE[:, 0] = 1

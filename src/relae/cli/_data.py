@@ -125,16 +125,15 @@ class Columns:
             columns=names(self.feature_columns),
             separators=dict(_separator(pair) for pair in self.separator),
         )
-        if self.feature_weight == 0:
-            whole.features = None  # its items stay
-        return whole
+        return whole.replace(features=None) if self.feature_weight == 0 else whole  # the items stay
 
     def counted(self, data: Interactions) -> Interactions:
         """Return the same with features that count `feature_weight` in any fit, where they are rows √weight · Fᵀ."""
         whole = self.applied(data)
-        if whole.features is not None and self.feature_weight != 1:
-            whole.features = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
-        return whole
+        if whole.features is None or self.feature_weight == 1:
+            return whole
+        weighted = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
+        return whole.replace(features=weighted)
 
 
 def _separator(text: str) -> tuple[str, str]:

@@ -4,10 +4,11 @@ from relae.data._assemble import positions_in
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
 from relae.data._seen import Dropped, Seen, pattern_of, without_cells
+from relae.data._statistics import Spread, Statistics, gini
 from relae.data._weights import Weighting, fading_weights
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids, decode_texts, encode_texts
-from relae.data.interactions import Interactions, Spread, Statistics, gini
+from relae.data.interactions import Interactions
 
 __all__ = [
     "Dropped",

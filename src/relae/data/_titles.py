@@ -60,6 +60,8 @@ def aligned_titles(titles: Iterable[Any], items: Ids) -> TitleArray:
     listed = list(titles)
     if len(listed) != len(items):
         raise DataError(f"{len(listed):,} titles for {len(items):,} items: give one per item, None if it has none")
+    if all(title is None or (type(title) is str and title) for title in listed):
+        return np.fromiter(listed, dtype=object, count=len(listed))
     return titles_by_id(items, items.values, listed)
 
 

@@ -1,4 +1,4 @@
-"""Who had to do with what: a sparse matrix of users and items, with the raw ids of both."""
+"""User–item interactions: a sparse matrix with the raw ids of its users and items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from relae.data._lists import Lists, read_lists
 from relae.data._matrix import canonical_matrix, entries_of_rows
 from relae.data._scan import scan
 from relae.data._seen import Dropped, Seen, pattern_of
+from relae.data._statistics import Statistics, gini, spread_of
 from relae.data._tables import open_file, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
 from relae.data._weighting import choose_weighting
@@ -30,35 +31,28 @@ from relae.errors import DataError
 FilePath = str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The least, the middle and the largest of some counts."""
+class Changes(TypedDict, total=False):
+    """What `Interactions.replace` can replace."""
 
-    min: int
-    median: float
-    max: int
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What a data set looks like in a few numbers; counts are of interactions, not sums of weights.
-
-    `gini` is that of the items' popularity: 0 if all items are equally popular, towards 1 if few have it all.
-    """
-
-    users: int
-    items: int
-    interactions: int
-    density: float
-    gini: float
-    per_user: Spread
-    per_item: Spread
+    matrix: Any
+    users: Ids | Iterable[Any] | None
+    items: Ids | Iterable[Any] | None
+    titles: Any
+    times: ArrayLike | None
+    features: Any
+    seen: Any
+    seen_times: ArrayLike | None
+    dropped: Dropped | None
+    dropped_items: Ids | None
+    weighting: Weighting
 
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
 class Interactions:
     """Interactions of users with items, as a matrix that knows the raw ids of its rows and columns.
 
-    Treat it as immutable: models and splits share its arrays.
+    Its attributes cannot be set: `replace` returns other interactions. Models and splits share its arrays, so do not
+    change these either.
 
     Parameters
     ----------
@@ -77,9 +71,12 @@ class Interactions:
         column of `matrix`. For features in a table see `with_features`.
     seen
         What users have had that is no part of their histories, and is never recommended to them: a matrix of the shape
-        of `matrix`, of which any value but 0 counts. Cells that `matrix` has too are part of the history.
+        of `matrix`, of which any value but 0 counts. Cells that `matrix` has too are part of the history. Or Seen,
+        whose items need not be those of the columns.
     seen_times
         When each cell of `seen` was first seen, in the unit of `times` and given like them.
+    dropped, dropped_items, weighting
+        How the data was made of a table, as below.
 
     Attributes
     ----------
@@ -110,6 +107,7 @@ class Interactions:
     dropped: Dropped | None
     dropped_items: Ids
     weighting: Weighting
+    _seen: Seen | None
 
     def __init__(
         self,
@@ -121,16 +119,29 @@ class Interactions:
         features: Any = None,
         seen: Any = None,
         seen_times: ArrayLike | None = None,
+        *,
+        dropped: Dropped | None = None,
+        dropped_items: Ids | None = None,
+        weighting: Weighting = "linear",
     ) -> None:
-        self.matrix = canonical_matrix(matrix)
-        self.users = _axis("users", users, self.matrix.shape[0])
-        self.items = _axis("items", items, self.matrix.shape[1])
-        self.titles = _titles(titles, self.items)
-        self.times = None if times is None else _times(times, matrix, self.matrix, "times", "interactions")
-        self.features = None if features is None else as_features(features, self.n_items)
-        self._seen = _seen(seen, seen_times, self.matrix, self.items)
-        self.dropped, self.dropped_items = None, Ids.range(0)
-        self.weighting = "linear"
+        found = canonical_matrix(matrix)
+        rows, columns = _axis("users", users, found.shape[0]), _axis("items", items, found.shape[1])
+        self._set(
+            matrix=found,
+            users=rows,
+            items=columns,
+            titles=_titles(titles, columns),
+            times=None if times is None else _times(times, matrix, found, "times", "interactions"),
+            features=None if features is None else as_features(features, len(columns)),
+            _seen=_seen(seen, seen_times, found, columns),
+            dropped=dropped,
+            dropped_items=Ids.range(0) if dropped_items is None else dropped_items,
+            weighting=weighting,
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_matrix(
@@ -351,8 +362,16 @@ class Interactions:
     @classmethod
     def _titled(cls, found: Assembled, recipe: Recipe, titles: Any) -> Interactions:
         aligned = None if titles is None else find_titles(titles, found.items, recipe.item)
-        data = cls(found.matrix, found.users, found.items, aligned, found.times)
-        data._seen, data.dropped, data.dropped_items = found.seen, found.dropped, found.dropped_items
+        data = cls(
+            found.matrix,
+            found.users,
+            found.items,
+            aligned,
+            found.times,
+            seen=found.seen,
+            dropped=found.dropped,
+            dropped_items=found.dropped_items,
+        )
         if recipe.weight is None:
             return data
         weighting = recipe.weighting or choose_weighting(data.matrix, recipe.weight)
@@ -406,9 +425,7 @@ class Interactions:
 
         The published protocols of MovieLens and Netflix, with ratings of 4 and more, are of this kind.
         """
-        plain = self.with_matrix(self.matrix, times=self.times)
-        plain._seen = None
-        return plain
+        return self.replace(seen=None)
 
     def with_seen_before(self, moments: ArrayLike) -> Interactions:
         """Return the same interactions with only that part of `seen` that was seen before a moment.
@@ -420,12 +437,11 @@ class Interactions:
         moments
             A time in the unit of `times`, or one for each user.
         """
-        earlier = self.with_matrix(self.matrix, times=self.times)
-        if self._seen is not None:
-            if self._seen.times is None:
-                warnings.warn("what users have seen has no times (seen_times), so it counts as not seen", stacklevel=3)
-            earlier._seen = self._seen.before(moments)
-        return earlier
+        if self._seen is None:
+            return self
+        if self._seen.times is None:
+            warnings.warn("what users have seen has no times (seen_times), so it counts as not seen", stacklevel=3)
+        return self.replace(seen=self._seen.before(moments))
 
     def __repr__(self) -> str:
         extras = [name for name in ("titles", "times") if getattr(self, name) is not None]
@@ -447,8 +463,8 @@ class Interactions:
             interactions=self.n_interactions,
             density=self.n_interactions / max(self.n_users * self.n_items, 1),
             gini=gini(per_item),
-            per_user=_spread(per_user),
-            per_item=_spread(per_item),
+            per_user=spread_of(per_user),
+            per_item=spread_of(per_item),
         )
 
     def history(self, user_id: Any) -> list[Any]:
@@ -484,32 +500,57 @@ class Interactions:
         """
         rows = _row_numbers(positions, self.n_users)
         times = None if self.times is None else self.times[entries_of_rows(self.matrix.indptr, rows)]
-        return self.with_matrix(self.matrix[rows], Ids(self.users.values[rows]), times=times, rows=rows)
+        seen = None if self._seen is None else self._seen.of_users(rows)
+        return self.replace(matrix=self.matrix[rows], users=Ids(self.users.values[rows]), times=times, seen=seen)
 
-    def with_matrix(
-        self,
-        matrix: Any,
-        users: Ids | None = None,
-        *,
-        times: NDArray[np.int64] | None = None,
-        rows: NDArray[np.int64] | None = None,
-    ) -> Interactions:
-        """Return interactions with another matrix of the same items, and all else that is known of users and items.
+    def replace(self, **changes: Unpack[Changes]) -> Interactions:
+        """Return interactions with some other attributes, and all the others as they are.
 
         Parameters
         ----------
-        matrix, users, times
-            As of the class. Without `users` they are the same.
-        rows
-            The places of `users` among those of these interactions.
+        changes
+            Parameters of the class, by name. What is not among them is shared, and has to fit: a matrix with other
+            users needs their `users` and `seen`, and one with other cells their `times`; None for none of them.
+
+        Raises
+        ------
+        DataError
+            If the parts do not fit together, or as the class.
         """
-        other = Interactions(matrix, self.users if users is None else users, self.items)
-        other.titles, other.features, other.times = self.titles, self.features, times
-        other._seen, other.dropped, other.dropped_items = self._seen, self.dropped, self.dropped_items
-        other.weighting = self.weighting
-        if rows is not None and self._seen is not None:
-            other._seen = self._seen.of_users(rows)
+        matrix = canonical_matrix(changes["matrix"]) if "matrix" in changes else self.matrix
+        users = _axis("users", changes.get("users", self.users), matrix.shape[0])
+        items = _axis("items", changes.get("items", self.items), matrix.shape[1])
+        is_titled = "titles" not in changes and len(items) == self.n_items
+        features = changes.get("features", self.features)
+        dropped_items = changes.get("dropped_items", self.dropped_items)
+        other = object.__new__(Interactions)
+        other._set(
+            matrix=matrix,
+            users=users,
+            items=items,
+            titles=self.titles if is_titled else _titles(changes.get("titles", self.titles), items),
+            times=self._times_after(changes, matrix),
+            features=None if features is None else as_features(features, len(items)),
+            _seen=_seen(changes.get("seen", self._seen), changes.get("seen_times"), matrix, items),
+            dropped=changes.get("dropped", self.dropped),
+            dropped_items=Ids.range(0) if dropped_items is None else dropped_items,
+            weighting=changes.get("weighting", self.weighting),
+        )
         return other
+
+    def _times_after(self, changes: Changes, matrix: sp.csr_array) -> NDArray[np.int64] | None:
+        """Return the times for a matrix that `replace` puts in the place of this one."""
+        times = changes.get("times", self.times)
+        if times is None:
+            return None
+        if "times" in changes:
+            return _times(times, changes.get("matrix", matrix), matrix, "times", "interactions")
+        if matrix.nnz != self.n_interactions:
+            raise DataError(
+                f"there are times of {self.n_interactions:,} interactions and the matrix has {matrix.nnz:,}: give "
+                "times too, None for none"
+            )
+        return self.times
 
     def weighted(
         self, weighting: Weighting = "linear", *, half_life: float | None = None, fading: float | None = None
@@ -551,10 +592,8 @@ class Interactions:
         age = recency(self.times, half_life) * faded(x, self.times, fading)
         weights = reweighted(x.data, weighting) * np.maximum(age, LEAST)
         values = np.maximum(weights, np.finfo(np.float32).tiny).astype(np.float32)
-        other = self.with_matrix(sp.csr_array((values, x.indices, x.indptr), shape=x.shape), times=self.times)
-        if weighting != "linear":
-            other.weighting = weighting
-        return other
+        matrix = sp.csr_array((values, x.indices, x.indptr), shape=x.shape)
+        return self.replace(matrix=matrix, weighting=self.weighting if weighting == "linear" else weighting)
 
     def with_features(
         self,
@@ -617,16 +656,13 @@ class Interactions:
         found = read_features(open_table(table, "the table of features"), self.items, rules, self.dropped_items)
         x, added = self.matrix, len(found.items) - self.n_items
         matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(found.items)))
-        wider = Interactions(matrix, self.users, found.items)
-        wider.times, wider.features = self.times, found.features
-        wider._seen, wider.dropped, wider.dropped_items = self._seen, self.dropped, self.dropped_items
-        wider.weighting = self.weighting
+        features, titles = found.features, self.titles
         if self.features is not None:
             own = self.features.take(np.append(np.arange(self.n_items), np.full(added, -1)))
-            wider.features = own.beside(found.features)
-        if self.titles is not None:
-            wider.titles = np.append(self.titles, found.titles[self.n_items :])
-        return wider
+            features = own.beside(found.features)
+        if titles is not None:
+            titles = np.append(titles, found.titles[self.n_items :])
+        return self.replace(matrix=matrix, items=found.items, titles=titles, features=features)
 
 
 def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:
@@ -648,6 +684,15 @@ def _titles(titles: Any, items: Ids) -> NDArray[np.object_] | None:
 
 def _seen(seen: Any, times: ArrayLike | None, matrix: sp.csr_array, items: Ids) -> Seen | None:
     """Return pairs that are no part of the history, with their times."""
+    if isinstance(seen, Seen):
+        if times is not None:
+            raise DataError("seen_times are the times of a matrix, and this seen has its own: give a matrix")
+        if seen.pairs.shape[0] != matrix.shape[0]:
+            raise DataError(
+                f"seen is of {seen.pairs.shape[0]:,} users and the matrix of {matrix.shape[0]:,}: give the seen of "
+                "the same users, or seen=None"
+            )
+        return seen
     if seen is None:
         if times is not None:
             raise DataError("seen_times are the times of seen, which is not given: give both")
@@ -706,18 +751,3 @@ def _row_numbers(positions: ArrayLike, n_users: int) -> NDArray[np.int64]:
     if rows.min() < 0 or rows.max() >= n_users:
         raise DataError(f"positions of users lie in [0, {n_users:,}), got {rows.min():,} to {rows.max():,}")
     return rows.astype(np.int64, copy=False)
-
-
-def _spread(counts: NDArray[np.integer[Any]]) -> Spread:
-    if len(counts) == 0:
-        return Spread(0, 0.0, 0)
-    return Spread(int(counts.min()), float(np.median(counts)), int(counts.max()))
-
-
-def gini(counts: NDArray[np.integer[Any]]) -> float:
-    """Return the Gini coefficient 2 Σ i c_i / (n Σ c) − (n+1)/n of counts in rising order, i from 1."""
-    n, total = len(counts), int(counts.sum())
-    if total == 0:
-        return 0.0
-    ranked = np.sort(counts).astype(np.float64)
-    return float(2.0 * (np.arange(1, n + 1) @ ranked) / (n * total) - (n + 1) / n)

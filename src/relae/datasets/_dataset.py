@@ -306,11 +306,10 @@ class Dataset:
             return data
         users = Ids(np.array(events.users, dtype=object)[data.users.values])
         items = Ids(np.array(events.items, dtype=object)[data.items.values])
-        named_data = Interactions(data.matrix, users, items, data.titles, data.times)
-        if data.dropped is not None:
-            texts = Ids(np.array(events.users, dtype=object)[data.dropped.users.values])
-            named_data.dropped = replace(data.dropped, users=texts)
-        return named_data
+        dropped = data.dropped
+        if dropped is not None:
+            dropped = replace(dropped, users=Ids(np.array(events.users, dtype=object)[dropped.users.values]))
+        return Interactions(data.matrix, users, items, data.titles, data.times, dropped=dropped)
 
     def _from_lists(self) -> Interactions:
         pairs = self.pairs()

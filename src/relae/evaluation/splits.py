@@ -120,10 +120,7 @@ class Split:
             )
             matrix, users = self.train.matrix + places @ self.truth, self.train.users
             seen = _either(self.train.seen, self.seen_later)
-        whole = Interactions(matrix, users, self.train.items, seen=seen)
-        whole.titles, whole.features = self.train.titles, self.train.features
-        whole.dropped, whole.dropped_items = self.train.dropped, self.train.dropped_items
-        return whole
+        return self.train.replace(matrix=matrix, users=users, times=None, seen=seen, weighting="linear")
 
     def __repr__(self) -> str:
         among = "" if self.candidates is None else f"{self.n_candidates:,} of "
@@ -289,10 +286,17 @@ def given_split(
             if len(added):
                 titles = _joined(titles, len(items), other.titles, added)
                 items = Ids([*items.values.tolist(), *other.items.values[added].tolist()])
-    whole = Interactions(_on_columns(train, items), train.users, items, seen=train.seen_on(items))
-    whole.titles, whole.dropped, whole.dropped_items = titles, train.dropped, train.dropped_items
-    if train.features is not None:
-        whole.features = train.features.take(train.items.positions(items.values))
+    features = None if train.features is None else train.features.take(train.items.positions(items.values))
+    whole = Interactions(
+        _on_columns(train, items),
+        train.users,
+        items,
+        titles,
+        features=features,
+        seen=train.seen_on(items),
+        dropped=train.dropped,
+        dropped_items=train.dropped_items,
+    )
     source = whole
     if histories is not None:
         seen_there = histories.seen_on(items)
@@ -425,7 +429,7 @@ def _cells(x: Csr, chosen: NDArray[np.bool_]) -> Csr:
 
 def _kept(data: Interactions, chosen: NDArray[np.bool_]) -> Interactions:
     """Return interactions with only the chosen stored entries, and their times."""
-    return data.with_matrix(_cells(data.matrix, chosen), times=None if data.times is None else data.times[chosen])
+    return data.replace(matrix=_cells(data.matrix, chosen), times=None if data.times is None else data.times[chosen])
 
 
 def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str) -> Split:

@@ -121,9 +121,7 @@ class Saved:
             found = read_users(self._arrays, self.info["data"], self.model.items_)
         except _IMPOSSIBLE as error:
             raise _corrupt(self.path, error) from error
-        if found is not None:
-            found.titles = self.model.titles_
-        return found
+        return None if found is None else found.replace(titles=self.model.titles_)
 
 
 def open_model(path: str | os.PathLike[str], *, verify: bool = False, in_memory: bool = False) -> Saved:

@@ -115,13 +115,13 @@ def read_users(arrays: Arrays, facts: Mapping[str, Any], items: Ids) -> Interact
     if "seen_starts" in arrays:
         values = np.ones(len(arrays["seen_columns"]), np.uint8)
         seen = csr_from_parts("seen", {**arrays, "seen_values": values}, shape)
-    found = Interactions(csr_from_parts(name, arrays, shape), users, items, seen=seen)
+    dropped = None
     if "dropped_users" in arrays:
         reasons, filters = np.array(arrays["dropped_reasons"]), tuple(facts["filters"])
         if len(reasons) and not filters:
             raise ValueError(f"{len(reasons):,} users were dropped, and no filter is named")
-        found.dropped = Dropped(Ids.decode(arrays["dropped_users"], len(reasons)), reasons, filters)
-    return found
+        dropped = Dropped(Ids.decode(arrays["dropped_users"], len(reasons)), reasons, filters)
+    return Interactions(csr_from_parts(name, arrays, shape), users, items, seen=seen, dropped=dropped)
 
 
 def _has(arrays: Mapping[str, Any], histories: Mapping[str, Any]) -> bool:
