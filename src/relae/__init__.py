@@ -56,16 +56,16 @@ _ROOMS = ("errors", "data", "solvers", "models", "store", "datasets")  # where t
 
 def __getattr__(name: str) -> object:
     """Import a name of `__all__`, or one of the rooms, when it is first used."""
-    from importlib import import_module
+    from relae.registry import import_name
 
     if name in __all__:
         for room in _ROOMS:
-            module = import_module(f"relae.{room}")
+            module = import_name(f"relae.{room}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)
                 return globals()[name]
     if name in _ROOMS:
-        return import_module(f"relae.{name}")
+        return import_name(f"relae.{name}")
     raise AttributeError(f"module 'relae' has no attribute {name!r}")
 
 

@@ -14,7 +14,7 @@ from relae.baselines import ItemKNN
 from relae.cli._choice import _pair, as_text
 from relae.cli._data import Columns, load, read
 from relae.comparison import METRICS, Contest, Standing, named
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 
 from .suite import COMMAND, files
 

@@ -14,7 +14,7 @@ from relae import DLAE, EASE, RDLAE, store
 from relae.baselines import Trained
 from relae.cli._choice import chosen_model, read_run
 from relae.models import LinearAutoencoder
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 
 from .suite import COMMAND, files, shown
 

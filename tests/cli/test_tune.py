@@ -10,7 +10,7 @@ from relae.cli import _choice, _report, _searches, _tune
 from relae.cli._data import Columns, load
 from relae.errors import DataError
 from relae.evaluation import evaluate
-from relae.store import kind
+from relae.registry import kind
 from relae.tuning import Judge
 
 from ..analysis.report.suite import DAY, Page

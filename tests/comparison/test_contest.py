@@ -19,7 +19,7 @@ from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import Split, evaluate, hold_out_items, hold_out_users
 from relae.recommender import HistoryRecommender, Range
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 from relae.tuning import Epoch, tune, tune_model
 
 from ..oracles import csr, example

@@ -7,9 +7,9 @@ from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError, datasets
 from relae.baselines import GFCF
 from relae.evaluation import evaluate
 from relae.models import RDLAE as Fitted
+from relae.registry import kind
 from relae.reproduce import Cell, Row, _run, experiment
 from relae.reproduce._paper import REMARKS, TABLES, TRAINED, parameters, printed
-from relae.store import kind
 
 from ..tuning.suite import Learner
 

@@ -12,7 +12,7 @@ from relae.cli._parse import names
 from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 from relae.tuning import Point
 
 _PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")

@@ -25,7 +25,7 @@ from relae.cli._progress import progress_bar
 from relae.comparison import Contest, LeftOut, Standing, Standings, named
 from relae.errors import DataError
 from relae.evaluation import Evaluation, Split
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 
 _FILES = ("result.json", "table.md", "table.csv")
 _K, _SHARE = 100, 5  # the cut-off if none is given: this, but at most one in so many items

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from relae.registry import KINDS
 from relae.serve import Settings
-from relae.store import KINDS
 
 _TABLE = "Columns of a table, weights and features"
 _SPLIT = "Validation and test"

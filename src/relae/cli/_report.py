@@ -23,7 +23,7 @@ from relae.errors import DataError
 from relae.evaluation import Evaluation, evaluate
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
-from relae.store import kind
+from relae.registry import kind
 from relae.tuning import ModelTrial, ModelTuning, Point, Trial, read_trial
 
 _Kind = TypeVar("_Kind", Trial, ModelTrial)

@@ -14,7 +14,7 @@ from relae.cli._data import Columns, Divided
 from relae.errors import DataError
 from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
-from relae.store import kind
+from relae.registry import kind
 from relae.tuning import (
     Choice,
     Constraint,

@@ -13,7 +13,7 @@ from relae._common.tables import Grid, Tabular, short
 from relae._common.words import in_bytes, in_count, in_time
 from relae.evaluation import Evaluation, Evaluations
 from relae.evaluation.statistics import permutation_test
-from relae.store import KINDS
+from relae.registry import KINDS
 
 # What is judged, and how a narrow table calls it.
 METRICS = {

@@ -19,7 +19,7 @@ from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import DAN, Dial
 from relae.recommender import HistoryRecommender
-from relae.store import KINDS, kind
+from relae.registry import KINDS, kind
 from relae.tuning import Journal, Point, Training, Tuning, check_users, tune, tune_model
 
 POPULARITY = "popularity"
@@ -64,7 +64,7 @@ class Contest:
     valid, test : Split
         The users to choose parameters by, and those to judge by, once. The train of `test` has all of `valid`.
     models : sequence of str
-        Names out of `relae.store.KINDS`.
+        Names out of `relae.registry.KINDS`.
     k : int
         The cut-off of all metrics; parameters are chosen by ndcg@k.
     budget : int

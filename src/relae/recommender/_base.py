@@ -245,9 +245,9 @@ class HistoryRecommender(Estimator, ABC):
         progress: Progress | None = None,
     ) -> None:
         """Save the model as a folder that `relae.load` opens; see `relae.store.save`."""
-        from relae.store import save
+        import relae  # the front door, which opens the room above when it is first used
 
-        save(self, path, form=form, histories=histories, title=title, progress=progress)
+        relae.store.save(self, path, form=form, histories=histories, title=title, progress=progress)
 
     def state(self, form: str) -> State:
         """Return the fit as plain arrays and a few facts; `form` is that of a linear autoencoder's inverse."""

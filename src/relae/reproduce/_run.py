@@ -17,8 +17,8 @@ from relae.errors import DataError
 from relae.evaluation import Evaluation, Split, evaluate, given_split, paper_splits, strong_lists
 from relae.models import RDLAE
 from relae.recommender import HistoryRecommender
+from relae.registry import kind
 from relae.reproduce._paper import REMARKS, TABLES, TRAINED, parameters, printed
-from relae.store import kind
 from relae.tuning import Training
 
 _STOPPED = {

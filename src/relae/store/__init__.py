@@ -18,17 +18,17 @@ from relae.data import Interactions, gini
 from relae.errors import StoreError
 from relae.linalg import check_layout, load_kernels
 from relae.recommender import HistoryRecommender, number, shortened, text, whole
+from relae.registry import KINDS, kind
 from relae.solvers import FORMS, ensure_memory
 from relae.store._folder import Place, reserve
 from relae.store._format import Record
-from relae.store._kinds import KINDS, kind
 from relae.store._read import FileState, overwritten, read
 from relae.store._size import forecast_size
 from relae.store._users import check_user_facts, read_users, user_arrays, user_facts, user_layout, users_of_fit
 
 _IMPOSSIBLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what a corrupt folder leads to
 
-__all__ = ["KINDS", "Place", "Saved", "forecast_size", "kind", "load", "open_model", "reserve", "save"]
+__all__ = ["Place", "Saved", "forecast_size", "load", "open_model", "reserve", "save"]
 
 
 def save(
