@@ -140,7 +140,7 @@ builtins.__import__ = importing
 main()
 """
     done = subprocess.run(
-        [sys.executable, "-S", "-c", code],
+        [sys.executable, "-S", "-c", code, "inspect", "nowhere"],  # a command, which needs all of them
         capture_output=True,
         text=True,
         check=False,
