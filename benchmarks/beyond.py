@@ -40,6 +40,7 @@ from relae.evaluation import (
     strong_lists,
 )
 from relae.models import DAN, EASE, RDLAE, Dial
+from relae.solvers import Local
 from relae.tuning import Constraint, GridSearch, Journal, Point, Search, Trial, Tuning, tune
 
 CACHE = Path(__file__).parent / "cache"
@@ -97,7 +98,7 @@ def strong(budget: int) -> None:
 def weak(budget: int, users: int, fading: float = 0.0) -> None:
     valid, test = weak_splits(users, fading)
     name = f"beyond-weak-{users}-{fading:g}"
-    near = tuned(valid, "auto", 20, budget, f"{name}-near", solver="local", neighbours=100).best()
+    near = tuned(valid, "auto", 20, budget, f"{name}-near", solver=Local(100)).best()
     dials = GridSearch(
         [near.l2],
         [near.dropout],
@@ -113,7 +114,7 @@ def fading(users: int) -> None:
     model = None
     for power in (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0):
         valid, _ = weak_splits(users, power)
-        model = model or DAN(solver="local", neighbours=100).fit(valid.train)
+        model = model or DAN().fit(valid.train, solver=Local(100))
         means = {key: round(value, 4) for key, value in evaluate(model, valid, METRICS, [20]).means.items()}
         print(json.dumps({"fading": power, **means}), flush=True)
 

@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 
 from benchmarks._machine import describe
 from relae import RDLAE, algebra, datasets, distributed
+from relae.distributed import Dask
 from relae.ranking import rank
 from relae.solvers import solve
 
@@ -102,7 +103,7 @@ def ml1m(limit: str) -> None:
                 alone = solve(x, penalty, solver=solver)
                 middle = time.perf_counter()
                 with Memory(client) as memory:
-                    together = distributed.solve(x, penalty, client=client, solver=solver)
+                    together = solve(x, penalty, solver=Dask(client, solver))
                     done = time.perf_counter()
                 show(
                     data="ml-1m",
@@ -129,13 +130,11 @@ def square(limit: str, items: int, compare: bool) -> None:
         stages: dict[str, float] = {}
         start = time.perf_counter()
         with Memory(client) as memory:
-            found = distributed.solve(
+            found = solve(
                 x,
                 penalty,
-                client=client,
-                solver="primal",
-                scratch=scratch,
                 progress=lambda _, done: stages.__setitem__(f"{int(3 * done - 1e-9)}", time.perf_counter() - start),
+                solver=Dask(client, "primal", scratch=scratch),
             )
             took = time.perf_counter() - start
         forecast = found.plan.chosen.added_bytes / WORKERS

@@ -25,6 +25,7 @@ from relae.baselines import ItemKNN, Popularity
 from relae.evaluation import Split, evaluate, given_split, hold_out_users, strong_lists
 from relae.linalg import as_csr, sparse_sparse
 from relae.recommender import HistoryRecommender
+from relae.solvers import Local, Solver
 
 METRICS, KS = ["ndcg", "tail_ndcg"], [100]
 SETTINGS = {"ml-1m": (200.0, 0.3, 0.3), "gowalla": (70.0, 0.5, 0.4)}
@@ -44,18 +45,18 @@ def over_k(name: str, ks: list[int]) -> None:
     l2, dropout, xi = SETTINGS[name]
     split = split_of(name)
     for count in ks:
-        judged(name, RDLAE(l2, dropout, xi, solver="local", neighbours=count), split, f"local {count}")
-    exact = RDLAE(l2, dropout, xi, solver="exact")
-    judged(name, exact, split, "exact")
+        judged(name, RDLAE(l2, dropout, xi), split, f"local {count}", Local(count))
+    exact = RDLAE(l2, dropout, xi)
+    judged(name, exact, split, "exact", "exact")
     for count in (100, 200):
         started = perf_counter()
         small = exact.compact(split.train, per_item=count)
         figures(name, small, split, f"compact {count}", perf_counter() - started)
 
 
-def judged(name: str, model: RDLAE, split: Split, kind: str) -> None:
+def judged(name: str, model: RDLAE, split: Split, kind: str, solver: Solver | str) -> None:
     started = perf_counter()
-    model.fit(split.train)
+    model.fit(split.train, solver=solver)
     figures(name, model, split, kind, perf_counter() - started)
 
 
@@ -86,10 +87,10 @@ def update(n: int = 10_000, users: int = 50_000) -> None:
     x.data[:] = 1.0
     old, new = x[: int(0.99 * users)], x[int(0.99 * users) :]
     fits, updates, agreement = [], [], 0.0
-    model = EASE(200.0, solver="primal").fit(old)
+    model = EASE(200.0).fit(old, solver="primal")
     for _ in range(3):
         started = perf_counter()
-        refit = EASE(200.0, solver="primal").fit(x)
+        refit = EASE(200.0).fit(x, solver="primal")
         fits.append(perf_counter() - started)
         started = perf_counter()
         updated = model.update(new)
@@ -112,14 +113,14 @@ def table(path: str, user: str, item: str, count: int) -> None:
     """A table as it is, beside what everybody has at hand."""
     data = Interactions.read(path, user=user, item=item)
     split = hold_out_users(data, share=0.1, rng=np.random.default_rng(0))
-    rivals = [Popularity(), ItemKNN(), RDLAE(dropout=0.3, xi=0.3, solver="local", neighbours=count)]
+    rivals = [Popularity(), ItemKNN(), RDLAE(dropout=0.3, xi=0.3)]
     if find_spec("implicit") is not None:
         rivals.append(ImplicitKnn())
     if find_spec("sansa") is not None:  # needs SuiteSparse's headers
         rivals += [Sansa(l2, density) for density in (1e-5, 5e-5) for l2 in (1.0, 10.0)]
     for model in rivals:
         started = perf_counter()
-        model.fit(split.train)
+        model.fit(split.train, **({"solver": Local(count)} if isinstance(model, RDLAE) else {}))
         seconds = perf_counter() - started
         found = evaluate(model, split, METRICS, [20, 100])
         line = {
@@ -200,7 +201,7 @@ def folder(path: str, count: int) -> None:
     data = Interactions.scan(path)
     seconds["read"] = perf_counter() - started
     started = perf_counter()
-    model = RDLAE(20.0, 0.3, 0.3, solver="local", neighbours=count).fit(data)
+    model = RDLAE(20.0, 0.3, 0.3).fit(data, solver=Local(count))
     seconds["fit"] = perf_counter() - started
     with tempfile.TemporaryDirectory() as scratch:
         started = perf_counter()

@@ -70,7 +70,7 @@ def saved(model: RDLAE, data: Interactions, tmp_path_factory: pytest.TempPathFac
 def dual(data: Interactions, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same in the dual form, without its users."""
     path = tmp_path_factory.mktemp("dual") / "model"
-    RDLAE(l2=10.0, dropout=0.2, xi=0.3, solver="dual").fit(data).save(path, form="dual")
+    RDLAE(l2=10.0, dropout=0.2, xi=0.3).fit(data, solver="dual").save(path, form="dual")
     return path
 
 

@@ -20,7 +20,8 @@ def test_a_small_model_is_made_from_the_histories_that_were_kept(saved, data, sh
     model = relae.load(saved)
     expected = model.compact(data, per_item=7)
     assert (found.inverse_.columns != expected.inverse_.columns).nnz == 0
-    assert found.get_params() == {**model.get_params(), "solver": "local", "neighbours": 7}
+    assert found.get_params() == model.get_params()
+    assert (found.plan_.solver, found.neighbours_) == ("local", 7)
     assert relae.store.open_model(tmp_path / "small").histories.users == data.users
 
 
@@ -61,7 +62,7 @@ def test_the_loss_is_shown_on_users_who_are_new(data, table, columns, shell, tmp
 def test_its_own_training_data_gives_no_figures(ids, data, table, columns, shell, tmp_path):
     """Whether the model knows its users by their ids, or only sees that the data is that of its fit."""
     given = relae.Interactions(data.matrix, items=data.items) if ids == "none" else data
-    RDLAE(l2=10.0, solver="dual").fit(given).save(tmp_path / "m", histories=data if ids == "kept" else None)
+    RDLAE(l2=10.0).fit(given, solver="dual").save(tmp_path / "m", histories=data if ids == "kept" else None)
     call = ("compact", tmp_path / "m", "--per-item", 7, "--out", tmp_path / "small", "--on", table, *columns)
     done = shell(*call)
     assert done.code == 0
@@ -77,7 +78,7 @@ def test_its_own_training_data_gives_no_figures(ids, data, table, columns, shell
 
 def test_users_of_whom_nobody_can_tell_are_told_to_be_so(data, table, columns, shell, tmp_path):
     old = data.select_users(range(120))
-    RDLAE(l2=10.0, solver="dual").fit(old).save(tmp_path / "m")
+    RDLAE(l2=10.0).fit(old, solver="dual").save(tmp_path / "m")
     said = shell.ok("compact", tmp_path / "m", "--out", tmp_path / "small", "--on", table, *columns)
     assert "the model does not know the users of its fit" in said
     assert "compact − " in said
@@ -86,7 +87,7 @@ def test_users_of_whom_nobody_can_tell_are_told_to_be_so(data, table, columns, s
 def test_new_items_stay_new(data, shell, tmp_path):
     features = np.eye(4)[np.arange(50) % 4]
     more = relae.Interactions(data.matrix.toarray()[:, [*range(48), 0, 0]] * (np.arange(50) < 48), features=features)
-    model = RDLAE(l2=10.0, solver="dual").fit(more, feature_weight=5.0)
+    model = RDLAE(l2=10.0).fit(more, feature_weight=5.0, solver="dual")
     for form in ("dual", "primal"):
         model.save(tmp_path / form, form=form, histories=more)
         said = shell.ok("compact", tmp_path / form, "--per-item", 7, "--out", tmp_path / "small")

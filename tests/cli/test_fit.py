@@ -15,6 +15,7 @@ from relae.baselines import Trained
 from relae.cli._choice import chosen_model, read_run
 from relae.models import LinearAutoencoder
 from relae.registry import KINDS, kind
+from relae.solvers import Auto, Dual, Local
 
 from .suite import COMMAND, files, shown
 
@@ -64,18 +65,31 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     ("name", "given", "wanted"),
     [
         ("ease", ["l2=7"], {"l2": 7}),
-        ("ease", ["l2=none", "nearest-by=count"], {"l2": None, "nearest_by": "count"}),
-        ("rdlae", [" xi = 1e-1 ", "neighbours=12"], {"xi": 0.1, "neighbours": 12}),
-        ("rdlae", ["solver=dual"], {"solver": "dual"}),
+        ("ease", ["l2=none"], {"l2": None}),
+        ("rdlae", [" xi = 1e-1 "], {"xi": 0.1}),
         ("ltocf", ["residual=yes", "batch_size=64"], {"residual": True, "batch_size": 64}),
         ("multvae", ["seed=3", "objective=ndcg@5"], {"seed": 3, "objective": "ndcg@5"}),
     ],
 )
 def test_any_parameter_can_be_set(name, given, wanted):
-    model = chosen_model({"model": name, "set": given}, None, solver="auto", dtype="float32")
+    model, _ = chosen_model({"model": name, "set": given}, None)
     assert type(model) is kind(name)
     assert model.get_params() == kind(name)().get_params() | wanted
     assert all(type(model.get_params()[key]) is type(value) for key, value in wanted.items())
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (["nearest-by=count"], Auto(nearest_by="count")),
+        ([" xi = 1e-1 ", "neighbours=12"], Auto(neighbours=12)),
+        (["solver=dual"], Dual()),
+        (["solver=local", "neighbours=12", "dtype=float64"], Local(12, dtype="float64")),
+    ],
+)
+def test_any_setting_of_the_solver_can_be_set(given, wanted):
+    _, solver = chosen_model({"model": "rdlae", "set": given}, None)
+    assert solver == wanted
 
 
 def test_a_training_goes_on_after_a_break(table, columns, data, tmp_path, shell, monkeypatch):
@@ -196,9 +210,9 @@ def test_a_run_says_how_to_solve(table, columns, tmp_path, shell):
     )
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "m")
     model = store.load(tmp_path / "m")
-    assert (model.solver, model.neighbours) == ("local", 9)
+    assert (model.plan_.solver, model.neighbours_) == ("local", 9)
     shell.ok("fit", "--from", tmp_path / "run", "--solver", "primal", "--out", tmp_path / "n")
-    assert store.load(tmp_path / "n").solver == "primal"
+    assert store.load(tmp_path / "n").plan_.solver == "primal"
 
 
 def test_what_is_given_goes_before_the_run(tuned, data, tmp_path, shell):

@@ -9,7 +9,7 @@ import pytest
 
 from relae import Interactions, plan
 from relae.cli import _plan
-from relae.solvers import forecast
+from relae.solvers import Shape, as_solver
 
 from .suite import COMMAND
 
@@ -20,7 +20,7 @@ def test_it_forecasts_what_the_api_forecasts(table, columns, data, shell):
     assert answer["chosen"] == plan(*shape).solver
     assert answer["refusal"] is None
     for entry in answer["solvers"]:
-        wanted = forecast(entry["solver"], *shape, "float32")
+        wanted = as_solver(entry["solver"]).forecast(Shape(*shape))
         assert (entry["square"], entry["flops"]) == (wanted.square, wanted.flops)
         assert entry["added_bytes"] == pytest.approx(wanted.added_bytes, abs=2e8)  # the compiler counts once
         assert entry["estimated_seconds"] == pytest.approx(entry["flops"] / answer["flops_per_second"])

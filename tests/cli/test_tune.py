@@ -11,6 +11,7 @@ from relae.cli._data import Columns, load
 from relae.errors import DataError
 from relae.evaluation import evaluate
 from relae.registry import kind
+from relae.solvers import Local
 from relae.tuning import Judge
 
 from ..analysis.report.suite import DAY, Page
@@ -194,8 +195,6 @@ def test_the_local_solver_with_its_neighbours(table, columns, tmp_path, shell):
     shell.ok("tune", table, *columns, *given, "--neighbours", 7)
     found = result(tmp_path / "run")
     assert (found["request"]["solver"], found["request"]["parameters"]) == ("local", {"neighbours": 7})
-    assert "solver='local'" in found["model"]
-    assert "neighbours=7" in found["model"]
     lines = (tmp_path / "run/journal.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["neighbours"] == 7
     assert {json.loads(line)["solver"] for line in lines[1:]} == {"local"}
@@ -203,8 +202,7 @@ def test_the_local_solver_with_its_neighbours(table, columns, tmp_path, shell):
     assert "differs in neighbours" in said.err
     divided = load(str(table), Columns(user="who", item="what"), share=0.2)
     chosen = found["chosen"]
-    how = {"solver": "local", "neighbours": 7}
-    model = kind("rdlae")(chosen["l2"], chosen["dropout"], chosen["xi"], **how).fit(divided.valid.train)
+    model = kind("rdlae")(chosen["l2"], chosen["dropout"], chosen["xi"]).fit(divided.valid.train, solver=Local(7))
     assert judged(model, divided) == pytest.approx(chosen["ndcg@10"], abs=1e-6)
     assert "an approximation" in Page(_report.make(tmp_path / "run", today=DAY).read_text()).text
 

@@ -13,6 +13,7 @@ from relae import EASE
 from relae.data import Interactions, fading_weights
 from relae.datasets import online_retail
 from relae.errors import DataError, WeightingWarning
+from relae.solvers import Auto
 
 from ..real_data import real
 from .tables import as_dict, check_form, same, summed, tables
@@ -206,7 +207,7 @@ def test_no_interactions_have_no_weights():
 
 def test_weights_count_in_histories_as_in_a_fit():
     data = plays().weighted("log", half_life=500)
-    model = EASE(l2=2.0, dtype="float64").fit(data)
+    model = EASE(l2=2.0).fit(data, solver=Auto(dtype="float64"))
     x = data.matrix.toarray().astype(np.float64)
     inverse = np.linalg.inv(x.T @ x + 2.0 * np.eye(3))
     weights = np.eye(3) - inverse / np.diag(inverse)

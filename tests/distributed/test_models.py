@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from relae import RDLAE, load
-from relae.distributed import Partitions
+from relae.distributed import Dask, Partitions
+from relae.solvers import as_solver
 
 from .suite import NOISE, interactions, write_files
 
@@ -19,10 +20,10 @@ def test_a_fit_by_a_cluster(client, tmp_path, solver):
     x = interactions(600, 150)
     x = x[:, np.asarray(x.sum(axis=0)).ravel() > 0]
     files = Partitions.from_parquet(write_files(tmp_path / "data", x, 3, name=lambda number: number + 1000), client)
-    alone = RDLAE(dropout=0.3, xi=0.4, solver=solver, neighbours=40).fit(x)
+    alone = RDLAE(dropout=0.3, xi=0.4).fit(x, solver=as_solver(solver, neighbours=40))
     ids, _ = alone.recommend(x, 20)
     for data in (x, files):
-        together = RDLAE(dropout=0.3, xi=0.4, solver=solver, neighbours=40).fit(data, client=client)
+        together = RDLAE(dropout=0.3, xi=0.4).fit(data, solver=Dask(client, solver, neighbours=40))
         together.save(tmp_path / f"model-{type(data).__name__}")
         opened = load(tmp_path / f"model-{type(data).__name__}")
         assert together.l2_ == pytest.approx(alone.l2_)

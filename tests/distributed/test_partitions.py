@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from relae import DataError, Interactions
-from relae.distributed import Partitions, solve, split_by_user
+from relae.distributed import Dask, Partitions, split_by_user
 from relae.distributed._cluster import Job, finish
 from relae.distributed._tiles import edges, gram_tiles
+from relae.solvers import solve
 
 from .suite import NOISE, Killer, interactions, write_files
 
@@ -105,7 +106,7 @@ def test_data_changed_before_it_is_read(client, tmp_path, solver):
     found = Partitions.from_parquet(write_files(tmp_path / "data", interactions(100, 30), 3), client)
     _add_a_row(tmp_path / "data" / "001.parquet")
     with pytest.raises(DataError, match=r"001\.parquet changed under way"):
-        solve(found, found.squares + 5, client=client, solver=solver)
+        solve(found, found.squares + 5, solver=Dask(client, solver))
 
 
 @pytest.mark.parametrize("solver", ["local", "primal"])
@@ -117,7 +118,7 @@ def test_data_changed_after_it_was_read(client, tmp_path, solver):
             _add_a_row(tmp_path / "data" / "002.parquet")
 
     with pytest.raises(DataError, match=r"002\.parquet changed under way"):
-        solve(found, found.squares + 5, client=client, solver=solver, progress=change)
+        solve(found, found.squares + 5, progress=change, solver=Dask(client, solver))
 
 
 def test_data_changed_and_read_again_after_a_worker_died(client, tmp_path):
@@ -129,7 +130,7 @@ def test_data_changed_and_read_again_after_a_worker_died(client, tmp_path):
 
     killer = Killer(client, 0.2, "read", change)
     with pytest.raises(DataError, match=r"parquet changed under way"):
-        solve(found, found.squares + 5, client=client, solver="primal", tile=64, progress=killer)
+        solve(found, found.squares + 5, progress=killer, solver=Dask(client, "primal", tile=64))
     assert killer.lost
 
 

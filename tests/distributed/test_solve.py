@@ -7,13 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from relae import PlanError, PrecisionError, algebra
-from relae.distributed import Partitions, forecast, solve
-from relae.distributed import _forecast as forecasting
+from relae.distributed import Dask, Partitions
+from relae.distributed import _dask as dask_module
 from relae.distributed._cluster import Cluster, Job
 from relae.linalg import as_csr
 from relae.ranking import rank
-from relae.solvers import LocalInverse, PrimalInverse
-from relae.solvers import solve as solve_here
+from relae.solvers import Local, LocalInverse, PrimalInverse, plan, solve
 
 from ..oracles import dense_inverse
 from .suite import NOISE, Killer, interactions, running, write_files
@@ -42,11 +41,11 @@ def same_top(one, other, x, penalty, k=100):
 @pytest.mark.parametrize("nearest_by", ["cosine", "count"])
 @pytest.mark.parametrize("square", [True, False])
 def test_local_is_the_same_to_the_last_bit(client, nearest_by, square, monkeypatch):
-    monkeypatch.setattr(forecasting, "SQUARE_BYTES", 1e9 if square else 0)
+    monkeypatch.setattr(dask_module, "SQUARE_BYTES", 1e9 if square else 0)
     x = as_csr(interactions(1500, 400), np.float32)
     penalty = penalty_of(x)
-    found = solve(x, penalty, client=client, solver="local", neighbours=30, nearest_by=nearest_by)
-    expected = solve_here(x, penalty, solver="local", neighbours=30, nearest_by=nearest_by)
+    found = solve(x, penalty, solver=Dask(client, "local", neighbours=30, nearest_by=nearest_by))
+    expected = solve(x, penalty, solver=Local(30, nearest_by=nearest_by))
     assert isinstance(found.inverse, LocalInverse)
     assert (found.inverse.columns != expected.inverse.columns).nnz == 0
     assert found.residual < 1e-5
@@ -61,8 +60,8 @@ def test_local_of_weights_and_files(client, tmp_path):
         write_files(tmp_path / "data", x, 9, weight=True), client, weight="weight", weighting="linear"
     )
     penalty = penalty_of(x)
-    found = solve(files, penalty, client=client, solver="local", neighbours=50)
-    expected = solve_here(x, penalty, solver="local", neighbours=50)
+    found = solve(files, penalty, solver=Dask(client, "local", neighbours=50))
+    expected = solve(x, penalty, solver=Local(50))
     assert same_top(found.inverse, expected.inverse, x, penalty) >= 0.999
     assert np.allclose(found.inverse.columns.toarray(), expected.inverse.columns.toarray(), rtol=1e-3, atol=1e-7)
 
@@ -72,7 +71,7 @@ def test_local_of_weights_and_files(client, tmp_path):
 def test_tiles_are_the_exact_inverse(client, tile, dtype):
     x = as_csr(interactions(500, 200, weighted=True), np.float32)
     penalty = penalty_of(x)
-    found = solve(x, penalty, client=client, solver="primal", dtype=dtype, tile=tile)
+    found = solve(x, penalty, solver=Dask(client, "primal", dtype=dtype, tile=tile))
     expected = dense_inverse(x.toarray(), penalty)
     assert isinstance(found.inverse, PrimalInverse)
     assert found.inverse.dtype == dtype
@@ -91,15 +90,12 @@ def test_exact_of_files_into_a_scratch_folder(client, tmp_path):
     found = solve(
         files,
         penalty,
-        client=client,
-        solver="exact",
-        tile=90,
-        scratch=tmp_path / "scratch",
         progress=lambda stage, fraction: done.append(fraction),
+        solver=Dask(client, "exact", tile=90, scratch=tmp_path / "scratch"),
     )
     assert isinstance(found.inverse.square, np.memmap)
     assert np.array_equal(np.load(tmp_path / "scratch" / "inverse.npy"), found.inverse.square)
-    expected = solve_here(x, penalty, solver="primal")
+    expected = solve(x, penalty, solver="primal")
     assert same_top(found.inverse, expected.inverse, x, penalty) >= 0.999
     assert done == sorted(done)
     assert len(done) > 10
@@ -113,7 +109,7 @@ def test_nothing_stays_on_the_workers(client):
     x = as_csr(interactions(500, 200), np.float32)
     before = held()  # of errors that pytest keeps
     for solver in ("primal", "local"):
-        solve(x, penalty_of(x), client=client, solver=solver, tile=64)
+        solve(x, penalty_of(x), solver=Dask(client, solver, tile=64))
     end = time.monotonic() + 10
     while held() - before and time.monotonic() < end:
         time.sleep(0.1)
@@ -124,16 +120,16 @@ def test_a_worker_killed_in_local_solves(client):
     x = as_csr(interactions(6000, 1600, per_user=30), np.float32)
     penalty = penalty_of(x)
     killer = Killer(client, 0, "local")
-    found = solve(x, penalty, client=client, solver="local", progress=killer)
+    found = solve(x, penalty, progress=killer, solver=Dask(client, "local"))
     assert killer.lost
-    assert (found.inverse.columns != solve_here(x, penalty, solver="local").inverse.columns).nnz == 0
+    assert (found.inverse.columns != solve(x, penalty, solver="local").inverse.columns).nnz == 0
 
 
 @pytest.fixture(scope="module")
 def undisturbed(shared_client):
     """Data, and its exact inverse by a cluster that is left in peace."""
     x = as_csr(interactions(3000, 700, per_user=30), np.float32)
-    return x, solve(x, penalty_of(x), client=shared_client, solver="primal", tile=128).inverse
+    return x, solve(x, penalty_of(x), solver=Dask(shared_client, "primal", tile=128)).inverse
 
 
 @pytest.mark.parametrize(
@@ -144,10 +140,10 @@ def undisturbed(shared_client):
 def test_a_worker_killed_in_the_exact_solve(client, undisturbed, after, holding):
     x, expected = undisturbed
     killer = Killer(client, after, holding)
-    found = solve(x, penalty_of(x), client=client, solver="primal", tile=128, progress=killer)
+    found = solve(x, penalty_of(x), progress=killer, solver=Dask(client, "primal", tile=128))
     assert killer.lost
     assert np.array_equal(found.inverse.square, expected.square)
-    here = solve_here(x, penalty_of(x), solver="primal")
+    here = solve(x, penalty_of(x), solver="primal")
     assert same_top(found.inverse, here.inverse, x, penalty_of(x)) >= 0.999
 
 
@@ -157,13 +153,13 @@ def test_a_bad_float32_result_is_made_again_in_float64(client):
     penalty = np.full(x.shape[1], 1e-3)
     stages = set()
     found = solve(
-        x, penalty, client=client, solver="primal", tile=50, progress=lambda stage, fraction: stages.add(stage)
+        x, penalty, progress=lambda stage, fraction: stages.add(stage), solver=Dask(client, "primal", tile=50)
     )
     assert found.inverse.dtype == np.float64
     assert found.residual < 1e-3
     assert "inverse again, primal in float64" in stages
     with pytest.raises(PrecisionError, match="raise l2"):
-        solve(x, np.full(x.shape[1], 1e-12), client=client, solver="primal", tile=50)
+        solve(x, np.full(x.shape[1], 1e-12), solver=Dask(client, "primal", tile=50))
 
 
 def test_tasks_have_names_that_read_well(client):
@@ -171,7 +167,7 @@ def test_tasks_have_names_that_read_well(client):
     job = Job(client)
     assert job.submit("update", (5, 3, 1), abs, -1).key.startswith("update-5-3-1-")
     for solver in ("primal", "local"):
-        solve(x, penalty_of(x), client=client, solver=solver, tile=64)
+        solve(x, penalty_of(x), solver=Dask(client, solver, tile=64))
     seen = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert {"rows", "gram", "cholesky", "solve", "update", "invert", "finish", "product", "local"} <= seen
 
@@ -189,35 +185,37 @@ def test_workers_leave_the_cores_to_each_other(client):
     assert set(client.submit(threads, pure=False).result()) == {1}
 
 
-def test_what_cannot_fit_is_refused_with_figures_and_a_way_out():
-    small = Cluster(4, 1, 10**9)
+def test_what_cannot_fit_is_refused_with_figures_and_a_way_out(monkeypatch):
+    def planned(workers, *shape, **settings):
+        monkeypatch.setattr(Cluster, "of", lambda client: Cluster(workers, 1, 10**9))
+        return plan(*shape, solver=Dask(None, **settings))
+
     with pytest.raises(PlanError) as refusal:
-        forecasting.plan(10**6, 40_000, 10**7, small, solver="exact", dtype="float32", neighbours=200)
+        planned(4, 10**6, 40_000, 10**7, solver="exact")
     text = str(refusal.value)
     assert "40,000 items need" in text
     assert "800 MB of each can be used (80% of 1.0 GB)" in text
     assert "use solver='local'" in text
     more = int(text.split("at least ")[1].split()[0].replace(",", ""))
-    enough = forecast("primal", 10**6, 40_000, 10**7, Cluster(more, 1, 10**9), tile=1024)
-    assert enough.fits
-    assert not forecast("primal", 10**6, 40_000, 10**7, Cluster(more // 2, 1, 10**9), tile=1024).fits
-    chosen, _ = forecasting.plan(10**6, 40_000, 10**7, small, solver="auto", dtype="float32", neighbours=200)
+    assert planned(more, 10**6, 40_000, 10**7, solver="exact", tile=1024).solver == "primal"
+    with pytest.raises(PlanError):
+        planned(more // 2, 10**6, 40_000, 10**7, solver="exact", tile=1024)
+    chosen = planned(4, 10**6, 40_000, 10**7)
     assert chosen.solver == "local"
     assert not chosen.exact
-    chosen, _ = forecasting.plan(1000, 1000, 10**5, small, solver="auto", dtype="float32", neighbours=200)
-    assert chosen.solver == "primal"
+    assert planned(4, 1000, 1000, 10**5).solver == "primal"
 
 
 def test_wrong_questions(client):
     x = as_csr(interactions(50, 20), np.float32)
     with pytest.raises(ValueError, match="'auto', 'exact', 'primal' or 'local' on a cluster, got 'dual'"):
-        solve(x, penalty_of(x), client=client, solver="dual")
+        solve(x, penalty_of(x), solver=Dask(client, "dual"))
     with pytest.raises(ValueError, match="nearest_by"):
-        solve(x, penalty_of(x), client=client, solver="local", nearest_by="colour")
+        solve(x, penalty_of(x), solver=Dask(client, "local", nearest_by="colour"))
     with pytest.raises(ValueError, match="dtype"):
-        solve(x, penalty_of(x), client=client, dtype="int8")
+        solve(x, penalty_of(x), solver=Dask(client, dtype="int8"))
     with pytest.raises(ValueError, match="neighbours"):
-        solve(x, penalty_of(x), client=client, neighbours=0)
+        solve(x, penalty_of(x), solver=Dask(client, neighbours=0))
 
 
 @pytest.mark.slow
@@ -230,5 +228,5 @@ def test_a_square_larger_than_any_worker(tmp_path):
     x.sum_duplicates()
     with running("545MiB") as client:
         assert 4 * n * n > Cluster.of(client).memory
-        found = solve(x, penalty_of(x), client=client, solver="primal", tile=1024, scratch=tmp_path)
+        found = solve(x, penalty_of(x), solver=Dask(client, "primal", tile=1024, scratch=tmp_path))
     assert found.residual < 1e-4

@@ -24,6 +24,7 @@ from relae.evaluation import (
     paper_splits,
     strong_lists,
 )
+from relae.solvers import Auto
 
 from ..models.suite import MODELS
 from ..oracles import brute_force_top_k, csr
@@ -281,8 +282,8 @@ def test_a_path_of_xi_among_candidates():
 def test_candidates_are_found_by_their_ids_in_a_model_with_other_columns():
     split = candidates_of(SPLITS["users"], np.arange(0))
     order = np.random.default_rng(3).permutation(30)
-    expected = evaluate(EASE(6.0, dtype="float64").fit(split.train), split, METRICS, KS)
-    found = evaluate(EASE(6.0, dtype="float64").fit(permuted(split.train, order)), split, METRICS, KS)
+    expected = evaluate(EASE(6.0).fit(split.train, solver=Auto(dtype="float64")), split, METRICS, KS)
+    found = evaluate(EASE(6.0).fit(permuted(split.train, order), solver=Auto(dtype="float64")), split, METRICS, KS)
     assert found.means == pytest.approx(expected.means)
 
 
@@ -329,10 +330,12 @@ def permuted(data, order):
 def test_a_model_with_its_columns_in_another_order_is_as_good():
     split = SPLITS["users"]
     order = np.random.default_rng(3).permutation(30)
-    expected = evaluate(EASE(6.0, dtype="float64").fit(split.train), split, METRICS, KS)
-    found = evaluate(EASE(6.0, dtype="float64").fit(permuted(split.train, order)), split, METRICS, KS)
+    expected = evaluate(EASE(6.0).fit(split.train, solver=Auto(dtype="float64")), split, METRICS, KS)
+    found = evaluate(EASE(6.0).fit(permuted(split.train, order), solver=Auto(dtype="float64")), split, METRICS, KS)
     assert found.means == pytest.approx(expected.means)
-    path = evaluate(EASE(6.0, dtype="float64").fit(permuted(split.train, order)), split, METRICS, KS, xis=[0.0])
+    path = evaluate(
+        EASE(6.0).fit(permuted(split.train, order), solver=Auto(dtype="float64")), split, METRICS, KS, xis=[0.0]
+    )
     assert path[0].means == pytest.approx(expected.means)
 
 
@@ -340,7 +343,7 @@ def test_items_that_the_model_does_not_know_are_counted_and_never_found():
     split = SPLITS["users"]
     kept = np.arange(5, 30)
     small = permuted(split.train, kept)
-    model = EASE(6.0, dtype="float64").fit(small)
+    model = EASE(6.0).fit(small, solver=Auto(dtype="float64"))
     with pytest.warns(UnknownItemsWarning) as record:
         result = evaluate(model, split, METRICS, KS)
     histories, truth = split.histories.toarray(), split.truth.toarray()
@@ -358,7 +361,7 @@ def test_items_that_the_model_does_not_know_are_counted_and_never_found():
 def test_items_that_only_the_model_knows_take_places_and_are_never_found():
     small = Interactions(DATA.matrix[:, :20], items=NAMES[:20])
     split = hold_out_users(small, 0.3, rng=np.random.default_rng(1))
-    model = EASE(6.0, dtype="float64").fit(DATA)
+    model = EASE(6.0).fit(DATA, solver=Auto(dtype="float64"))
     result = evaluate(model, split, METRICS, KS)
     histories = np.zeros((len(split.users), 30), np.float32)
     histories[:, :20] = split.histories.toarray()

@@ -16,7 +16,7 @@ def test_primal_and_dual_recommend_the_same_on_movielens():
     data = Interactions.read(folder / "interactions.csv.gz", rating="rating", min_rating=4)
     histories = data.matrix[np.random.default_rng(0).choice(data.n_users, 500, replace=False)]
     ids, scores = zip(
-        *(EASE(300.0, solver=solver).fit(data).recommend(histories, 100) for solver in ("primal", "dual")), strict=True
+        *(EASE(300.0).fit(data, solver=solver).recommend(histories, 100) for solver in ("primal", "dual")), strict=True
     )
     assert np.mean(ids[0] == ids[1]) >= 0.999
     assert np.allclose(*scores, atol=1e-3)

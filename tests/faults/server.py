@@ -156,8 +156,8 @@ def _compile() -> None:
     from relae.evaluation import evaluate, hold_out_users
 
     matrix = (np.random.default_rng(0).random((30, 12)) < 0.3).astype(np.float32)
-    for model in (EASE(), EASE(solver="dual"), ItemKNN(3)):
-        model.fit(matrix).recommend(matrix[:3], 2)
+    for model in (EASE().fit(matrix), EASE().fit(matrix, solver="dual"), ItemKNN(3).fit(matrix)):
+        model.recommend(matrix[:3], 2)
     EASE().fit(matrix).compact(matrix, per_item=4)
     split = hold_out_users(Interactions(matrix), share=0.3, rng=np.random.default_rng(0))
     evaluate(EASE().fit(split.train), split, ks=[3], xis=[0.0, 0.5])

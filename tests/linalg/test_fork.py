@@ -13,6 +13,7 @@ import multiprocessing, os, signal, sys, threading, time, warnings
 import numpy as np
 from relae import RDLAE, EASE
 from relae.baselines import IALS, ItemKNN
+from relae.solvers import Local
 warnings.simplefilter("ignore", DeprecationWarning)  # what newer Pythons say of a fork beside threads
 rng = np.random.default_rng(0)
 x = (rng.random((60, 40)) < 0.2).astype(np.float32)
@@ -95,23 +96,23 @@ def run(script, *arguments, **environment):
     assert "Terminating" not in done.stderr
 
 
-@pytest.mark.parametrize("model", ["RDLAE(20.0, solver='primal').fit(x)", "RDLAE(20.0, solver='dual').fit(x)"])
+@pytest.mark.parametrize("model", ["RDLAE(20.0).fit(x, solver='primal')", "RDLAE(20.0).fit(x, solver='dual')"])
 def test_a_child_recommends_and_fits(model):
     run(SETTING.format(model=model) + FORK)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["EASE(20.0, solver='local', neighbours=9)", "IALS(6)", "ItemKNN(5)"])
+@pytest.mark.parametrize("model", ["EASE(20.0).fit(x, solver=Local(9))", "IALS(6).fit(x)", "ItemKNN(5).fit(x)"])
 def test_a_child_of_any_model_recommends_and_fits(model):
-    run(SETTING.format(model=f"{model}.fit(x)") + FORK)
+    run(SETTING.format(model=model) + FORK)
 
 
 def test_a_pool_of_forked_processes():
-    run(SETTING.format(model="EASE(20.0, solver='primal').fit(x)") + POOL)
+    run(SETTING.format(model="EASE(20.0).fit(x, solver='primal')") + POOL)
 
 
 def test_forks_while_other_threads_recommend():
-    run(SETTING.format(model="EASE(20.0, solver='primal').fit(x)") + BESIDE_THREADS)
+    run(SETTING.format(model="EASE(20.0).fit(x, solver='primal')") + BESIDE_THREADS)
 
 
 def test_a_fork_before_numba_is_imported():

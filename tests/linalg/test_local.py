@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 from relae import EASE
 from relae.baselines import ItemKNN
 from relae.linalg import as_csr, labelled, most_similar, nearest, transpose
+from relae.solvers import Local
 
 from ..oracles import csr
 
@@ -81,10 +82,10 @@ def test_models_with_signed_features_and_tiny_weights():
     together = np.concatenate([x, features.T.astype(np.float32)])
     norms = np.sqrt((together**2).sum(axis=0, dtype=np.float64))
     expected = [list(row) for row in all_pairs(together, 1 / norms, 20)]
-    local = EASE(20.0, solver="local", neighbours=20).fit(csr(x), item_features=features)
+    local = EASE(20.0).fit(csr(x), item_features=features, solver=Local(20))
     columns = local.inverse_.columns.tocsc()
     same = [sorted(columns[:, [j]].indices.tolist()) == support for j, support in enumerate(expected)]
     assert np.mean(same) > 0.99  # cosines that differ by rounding only are in either order
-    compact = EASE(20.0, solver="dual").fit(csr(x), item_features=features).compact(per_item=20)
+    compact = EASE(20.0).fit(csr(x), item_features=features, solver="dual").compact(per_item=20)
     assert np.allclose(compact.inverse_.columns.toarray(), columns.toarray(), atol=1e-5)
     assert ItemKNN(20).fit(csr(x * np.float32(TINY))).similarity_.nnz == 0

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
+from relae.solvers import as_solver
 
 from ..oracles import Spec, csr, dense_weights, example, new_histories
 
@@ -31,7 +32,7 @@ def fitted(name, solver="primal", ids=None, dtype="float64"):
     """A fitted model. Shared between tests: do not refit it."""
     kind, parameters, _ = MODELS[name]
     data = Interactions(csr(X), items={"int": INTEGERS, "str": STRINGS, None: None}[ids])
-    return kind(**parameters, solver=solver, dtype=dtype).fit(data)
+    return kind(**parameters).fit(data, solver=as_solver(solver, dtype=dtype))
 
 
 def raw(history, ids):

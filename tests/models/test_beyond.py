@@ -12,7 +12,7 @@ from relae.algebra import Dial, user_weights
 from relae.errors import ApproximationWarning, DataError, PlanError
 from relae.evaluation import evaluate, hold_out_users
 from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, RDLAE, RLAE
-from relae.solvers import DualInverse, NewItems, PrimalInverse, solve
+from relae.solvers import Auto, DualInverse, Local, NewItems, PrimalInverse, Rows, as_solver, solve
 
 SOLVERS = ["primal", "dual", "local"]
 
@@ -56,7 +56,7 @@ def best(scores, x, k):
 def fitted(x, solver="primal", dtype="float64", **parameters):
     given = {"l2": 3.0, "dropout": 0.4, "xi": 0.2, "user_norm": 0.5, "item_norm": 0.3, "propensity": 0.2} | parameters
     fit = {name: given.pop(name) for name in ("item_features", "feature_weight") if name in given}
-    return DAN(**given, solver=solver, dtype=dtype, neighbours=x.shape[1]).fit(sp.csr_array(x), **fit)
+    return DAN(**given).fit(sp.csr_array(x), **fit, solver=as_solver(solver, dtype=dtype, neighbours=x.shape[1]))
 
 
 # --- against the definition --------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ def test_any_linear_model_has_the_dials():
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_without_norms_it_is_rdlae_to_the_last_bit(solver, dtype):
     x = sp.csr_array(random_matrix(80, 40))
-    how = {"solver": solver, "dtype": dtype, "neighbours": 20}
-    ours = DAN(3.0, 0.4, 0.2, 0.0, 0.0, 0.0, **how).fit(x)
-    theirs = RDLAE(3.0, 0.4, 0.2, **how).fit(x)
+    how = as_solver(solver, dtype=dtype, neighbours=20)
+    ours = DAN(3.0, 0.4, 0.2, 0.0, 0.0, 0.0).fit(x, solver=how)
+    theirs = RDLAE(3.0, 0.4, 0.2).fit(x, solver=how)
     for mine, other in zip(ours.recommend(x, 10), theirs.recommend(x, 10), strict=True):
         assert np.array_equal(mine, other)
     assert np.array_equal(ours.score(x), theirs.score(x))
@@ -146,9 +146,9 @@ def test_scaling_all_weights_of_users_scales_the_penalty(solver):
     x = sp.csr_array(random_matrix())
     weights = np.random.default_rng(3).uniform(0.2, 3.0, 60)
     penalty = np.random.default_rng(4).uniform(1.0, 5.0, 25)
-    how = {"solver": solver, "dtype": "float64", "neighbours": 25}
-    one = solve(x, penalty, row_weights=weights, **how).inverse
-    other = solve(x, 7.0 * penalty, row_weights=7.0 * weights, **how).inverse
+    how = as_solver(solver, dtype="float64", neighbours=25)
+    one = solve(Rows(x, weights), penalty, solver=how).inverse
+    other = solve(Rows(x, 7.0 * weights), 7.0 * penalty, solver=how).inverse
     everything = np.arange(25)
     assert np.allclose(one.rows(everything), 7.0 * other.rows(everything), atol=1e-12)
     dense = np.linalg.inv(x.toarray().T @ (x.toarray() * weights[:, None]) + np.diag(penalty))
@@ -162,8 +162,8 @@ def test_users_who_are_equally_active_only_scale_l2():
     for row in x:
         row[rng.choice(20, 6, replace=False)] = 1.0
     given = sp.csr_array(x)
-    ours = DAN(4.0 * 6**-0.7, 0.0, 0.2, user_norm=0.7, dtype="float64").fit(given)
-    theirs = RLAE(4.0, 0.2, dtype="float64").fit(given)
+    ours = DAN(4.0 * 6**-0.7, 0.0, 0.2, user_norm=0.7).fit(given, solver=Auto(dtype="float64"))
+    theirs = RLAE(4.0, 0.2).fit(given, solver=Auto(dtype="float64"))
     assert np.allclose(ours.weights(), theirs.weights(), atol=1e-12)
 
 
@@ -369,7 +369,7 @@ def blocks():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_item_without_users_is_known_by_its_features(kind, solver):
     x, features = blocks()
-    model = kind(1.0, solver=solver).fit(sp.csr_array(x), item_features=features, feature_weight=20.0)
+    model = kind(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=20.0, solver=solver)
     scores = model.score(sp.csr_array(x[:2]))
     assert scores[0, 0] > 0.05 > 0.005 > abs(scores[0, 10])
     assert scores[1, 10] > 0.05 > 0.005 > abs(scores[1, 0])
@@ -382,10 +382,10 @@ def test_users_do_not_refuse_what_is_new():
     """A new item's column is what a fit to the features alone gives; those of others do not change."""
     x, features = blocks()
     features = features + np.random.default_rng(1).random(features.shape).astype(np.float32)
-    how = {"dropout": 0.3, "dtype": "float64"}
-    model = EDLAE(1.0, **how).fit(sp.csr_array(x), item_features=features, feature_weight=5.0)
-    alone = EDLAE(1.0, **how).fit(sp.csr_array(np.sqrt(5.0) * features.T))
-    whole = EDLAE(1.0, **how).fit(sp.csr_array(np.vstack([x, np.sqrt(5.0) * features.T])))
+    how = Auto(dtype="float64")
+    model = EDLAE(1.0, 0.3).fit(sp.csr_array(x), item_features=features, feature_weight=5.0, solver=how)
+    alone = EDLAE(1.0, 0.3).fit(sp.csr_array(np.sqrt(5.0) * features.T), solver=how)
+    whole = EDLAE(1.0, 0.3).fit(sp.csr_array(np.vstack([x, np.sqrt(5.0) * features.T])), solver=how)
     new = model.item_counts_ == 0
     assert np.flatnonzero(new).tolist() == [0, 10]
     assert np.allclose(model.weights()[:, new], alone.weights()[:, new], atol=1e-6)
@@ -407,8 +407,8 @@ def groups_of_three(seed=0):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_new_items_are_similar_by_their_features_and_others_by_all(solver, dtype):
     x, features = groups_of_three()
-    how = {"solver": solver, "dtype": dtype, "neighbours": 30}
-    model = EASE(1.0, **how).fit(sp.csr_array(x), item_features=features, feature_weight=10.0)
+    how = as_solver(solver, dtype=dtype, neighbours=30)
+    model = EASE(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=10.0, solver=how)
     alone = 10.0 * features @ features.T + np.eye(30)
     wanted = [
         -inverse / np.sqrt(np.outer(*2 * [np.diag(inverse)]))
@@ -429,7 +429,7 @@ def test_new_items_are_similar_by_their_features_and_others_by_all(solver, dtype
 
 def test_a_similarity_reads_no_diagonal_again(monkeypatch):
     x, features = groups_of_three()
-    model = EASE(1.0, solver="dual").fit(sp.csr_array(x), item_features=features)
+    model = EASE(1.0).fit(sp.csr_array(x), item_features=features, solver="dual")
     wanted = similarities(model, 30)
     monkeypatch.setattr(DualInverse, "diagonal", lambda self: pytest.fail("this takes all items"))
     assert np.array_equal(similarities(model, 30), wanted)
@@ -461,7 +461,7 @@ def test_an_update_refuses_features_of_items_that_it_does_not_know(known):
     x, features = blocks()
     x[:2, [0, 10]] = 1.0  # nothing is new
     old = Interactions(sp.csr_array(x[:, :18]), features=features[:18] if known else None)
-    model = EASE(1.0, dtype="float64").fit(old)
+    model = EASE(1.0).fit(old, solver=Auto(dtype="float64"))
     users = np.eye(2, 20) + np.eye(2, 20, 18)
     for rows in (users, np.eye(2, 20)):  # also if nobody has them yet
         new = Interactions(sp.csr_array(rows), features=features)
@@ -487,11 +487,11 @@ def test_a_local_update_follows_features_below_zero(nearest_by, user_norm):
     features[[1, 2], 1] = -0.6, 0.6
     new = np.zeros((2, 12))
     new[:, [1, 2]] = 1.0
-    how = {"solver": "local", "dtype": "float64", "neighbours": 6, "nearest_by": nearest_by}
+    how = Local(6, nearest_by, dtype="float64")
 
     def fit(rows):
-        return DAN(2.0, 0.4, user_norm=user_norm, **how).fit(
-            sp.csr_array(rows), item_features=features, feature_weight=3.0
+        return DAN(2.0, 0.4, user_norm=user_norm).fit(
+            sp.csr_array(rows), item_features=features, feature_weight=3.0, solver=how
         )
 
     model, whole = fit(x), fit(np.vstack([x, new]))
@@ -511,18 +511,20 @@ def test_too_many_features_for_a_square_of_them(monkeypatch):
 
     monkeypatch.setattr("relae.models._rows.solve", refuse)
     with pytest.warns(ApproximationWarning, match="2 items have no users, and 2 features are too many"):
-        model = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=features, feature_weight=9.0)
-    theirs = EASE(1.0, dtype="float64").fit(sp.csr_array(np.vstack([x, 3.0 * features.T])))
+        model = EASE(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=9.0, solver=Auto(dtype="float64"))
+    theirs = EASE(1.0).fit(sp.csr_array(np.vstack([x, 3.0 * features.T])), solver=Auto(dtype="float64"))
     assert np.allclose(model.weights(), theirs.weights(), atol=1e-12)
 
 
 def test_features_as_rows_are_pseudo_users():
     x, features = blocks()
     x[:2, [0, 10]] = 1.0  # nothing is new
-    ours = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=features, feature_weight=9.0)
-    theirs = EASE(1.0, dtype="float64").fit(sp.csr_array(np.vstack([x, 3.0 * features.T])))
+    ours = EASE(1.0).fit(sp.csr_array(x), item_features=features, feature_weight=9.0, solver=Auto(dtype="float64"))
+    theirs = EASE(1.0).fit(sp.csr_array(np.vstack([x, 3.0 * features.T])), solver=Auto(dtype="float64"))
     assert np.allclose(ours.weights(), theirs.weights(), atol=1e-12)
-    sparse = EASE(1.0, dtype="float64").fit(sp.csr_array(x), item_features=sp.csc_array(features), feature_weight=9.0)
+    sparse = EASE(1.0).fit(
+        sp.csr_array(x), item_features=sp.csc_array(features), feature_weight=9.0, solver=Auto(dtype="float64")
+    )
     assert np.array_equal(ours.weights(), sparse.weights())
 
 
@@ -583,7 +585,7 @@ def expected_optimum(x, l2, dropout, kept):
 @pytest.mark.parametrize("dropout", [0.2, 0.7])
 def test_emphasis_is_the_optimum_of_the_expected_loss(solver, kept, dropout):
     x = random_matrix(5, 4, seed=3)
-    model = DEQL(0.7, dropout, kept, solver=solver, dtype="float64").fit(sp.csr_array(x))
+    model = DEQL(0.7, dropout, kept).fit(sp.csr_array(x), solver=as_solver(solver, dtype="float64"))
     found, wanted = model.weights(), (1.0 - dropout) * expected_optimum(x, 0.7, dropout, kept)
     outside = ~np.eye(4, dtype=bool)
     assert np.allclose(found[outside], wanted[outside], atol=1e-7)
@@ -591,16 +593,18 @@ def test_emphasis_is_the_optimum_of_the_expected_loss(solver, kept, dropout):
 
 def test_emphasis_goes_from_edlae_to_dlae():
     x = sp.csr_array(random_matrix())
-    for kept, other in ((0.0, EDLAE(3.0, 0.4, dtype="float64")), (1.0, DLAE(3.0, 0.4, dtype="float64"))):
-        ours = DEQL(3.0, 0.4, kept, dtype="float64").fit(x)
-        assert np.allclose(ours.column_weights(), other.fit(x).column_weights(), rtol=1e-9)
+    for kept, other in ((0.0, EDLAE(3.0, 0.4)), (1.0, DLAE(3.0, 0.4))):
+        ours = DEQL(3.0, 0.4, kept).fit(x, solver=Auto(dtype="float64"))
+        assert np.allclose(
+            ours.column_weights(), other.fit(x, solver=Auto(dtype="float64")).column_weights(), rtol=1e-9
+        )
         assert np.array_equal(ours.recommend(x, 5)[0], other.recommend(x, 5)[0])
-    assert np.allclose(ours.with_xi(0.3).weights(), RDLAE(3.0, 0.4, 0.3, dtype="float64").fit(x).weights())
+    assert np.allclose(ours.with_xi(0.3).weights(), RDLAE(3.0, 0.4, 0.3).fit(x, solver=Auto(dtype="float64")).weights())
 
 
 def test_emphasis_keeps_its_norms():
     x = random_matrix()
-    model = DEQL(3.0, 0.4, 0.3, dtype="float64").fit(sp.csr_array(x))
+    model = DEQL(3.0, 0.4, 0.3).fit(sp.csr_array(x), solver=Auto(dtype="float64"))
     turned = model.with_dials(item_norm=0.4)
     assert (turned.kept, turned.item_norm) == (0.3, 0.4)
     popularity = (x > 0).sum(0)
@@ -614,8 +618,8 @@ def test_emphasis_keeps_its_norms():
 def test_a_xi_that_is_asked_for_has_no_emphasis():
     x = random_matrix(200, 30)
     given = sp.csr_array(x)
-    model = DEQL(3.0, 0.4, 0.8, dtype="float64").fit(given)
-    plain = RDLAE(3.0, 0.4, 0.0, dtype="float64").fit(given)
+    model = DEQL(3.0, 0.4, 0.8).fit(given, solver=Auto(dtype="float64"))
+    plain = RDLAE(3.0, 0.4, 0.0).fit(given, solver=Auto(dtype="float64"))
     for xi in (0.0, 0.1, 1.0):
         assert type(model.with_xi(xi)) is type(model.with_dials(xi=xi)) is RDLAE
         assert np.array_equal(model.with_xi(xi).column_weights(), model.column_weights(xi))

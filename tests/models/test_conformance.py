@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from relae import Interactions, NotFittedError
 from relae.models import Explanation, suggested_l2
+from relae.solvers import as_solver
 
 from ..oracles import (
     EMPTY_ITEM,
@@ -266,20 +267,20 @@ def test_shares_of_an_explanation(model):
 
 def test_fit_returns_self_and_keeps_the_parameters(case):
     kind, parameters, _ = MODELS[case[0]]
-    model = kind(**parameters, solver=case[1])
+    model = kind(**parameters)
     before = dict(vars(model))
-    assert model.fit(csr(X)) is model
+    assert model.fit(csr(X), solver=case[1]) is model
     assert {name: getattr(model, name) for name in before} == before
     assert all(name.endswith("_") for name in set(vars(model)) - set(before))
 
 
 def test_a_second_fit_refits(case):
     kind, parameters, spec = MODELS[case[0]]
-    model = kind(**parameters, solver=case[1], dtype="float64").fit(csr(X))
+    model = kind(**parameters).fit(csr(X), solver=as_solver(case[1], dtype="float64"))
     shared = model.with_xi(0.5)
     kept = shared.weights()
     other = example(15, 11, weighted=False, seed=9)
-    model.fit(Interactions(csr(other), items=[f"x{j}" for j in range(11)]))
+    model.fit(Interactions(csr(other), items=[f"x{j}" for j in range(11)]), solver=as_solver(case[1], dtype="float64"))
     assert np.allclose(model.weights(), dense_weights(other, spec), atol=1e-9)
     assert model.recommend(["x1"], 3)[0].shape == (3,)
     assert model.n_users_ == 15
@@ -290,19 +291,21 @@ def test_every_kind_of_matrix_gives_the_same_fit(case):
     kind, parameters, _ = MODELS[case[0]]
     expected = fitted(*case).weights()
     for data in (X, sp.coo_matrix(X), sp.csc_array(X.astype(np.float64)), Interactions(X, items=STRINGS)):
-        assert np.array_equal(kind(**parameters, solver=case[1], dtype="float64").fit(data).weights(), expected)
+        assert np.array_equal(
+            kind(**parameters).fit(data, solver=as_solver(case[1], dtype="float64")).weights(), expected
+        )
 
 
 def test_permuting_items_permutes_the_weights(case, weights):
     kind, parameters, _ = MODELS[case[0]]
     order = np.random.default_rng(4).permutation(ITEMS)
-    found = kind(**parameters, solver=case[1], dtype="float64").fit(csr(X[:, order])).weights()
+    found = kind(**parameters).fit(csr(X[:, order]), solver=as_solver(case[1], dtype="float64")).weights()
     assert np.allclose(found, weights[np.ix_(order, order)], atol=1e-9)
 
 
 def test_permuting_users_changes_nothing(case, weights):
     kind, parameters, _ = MODELS[case[0]]
-    found = kind(**parameters, solver=case[1], dtype="float64").fit(csr(X[::-1])).weights()
+    found = kind(**parameters).fit(csr(X[::-1]), solver=as_solver(case[1], dtype="float64")).weights()
     assert np.allclose(found, weights, atol=1e-9)
 
 
@@ -314,7 +317,7 @@ def test_with_xi_shares_the_inverse_and_equals_a_fresh_fit(case, model):
         assert other.xi == xi
         assert (other.l2, other.dropout) == (model.l2, model.dropout)
         assert other is not model
-        fresh = type(other)(**other.get_params()).fit(csr(X))
+        fresh = type(other)(**other.get_params()).fit(csr(X), solver=as_solver(case[1], dtype="float64"))
         assert np.array_equal(other.weights(), fresh.weights())
         assert np.allclose(other.weights(), dense_weights(X, type(spec)(spec.l2, spec.dropout, xi)), atol=1e-9)
         assert type(other).__name__ == {0.0: "RLAE", 0.4: "RDLAE"}[spec.dropout]
@@ -324,7 +327,7 @@ def test_with_xi_shares_the_inverse_and_equals_a_fresh_fit(case, model):
 def test_without_l2_the_suggested_one_is_used(case):
     kind, parameters, spec = MODELS[case[0]]
     rest = {name: value for name, value in parameters.items() if name != "l2"}
-    model = kind(**rest, solver=case[1], dtype="float64").fit(csr(X))
+    model = kind(**rest).fit(csr(X), solver=as_solver(case[1], dtype="float64"))
     users_per_item = np.count_nonzero(X) / np.count_nonzero(X.any(axis=0))
     assert model.l2 is None
     assert model.l2_ == pytest.approx(20 * np.sqrt(users_per_item) * np.mean(X[X > 0].astype(np.float64) ** 2))
@@ -335,7 +338,7 @@ def test_without_l2_the_suggested_one_is_used(case):
 def test_progress_of_a_fit(case):
     kind, parameters, _ = MODELS[case[0]]
     seen = []
-    kind(**parameters, solver=case[1], dtype="float64").fit(csr(X), progress=lambda *call: seen.append(call))
+    kind(**parameters).fit(csr(X), progress=lambda *call: seen.append(call), solver=as_solver(case[1], dtype="float64"))
     assert seen[-1] == ("inverse", 1.0)
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from relae import EASE, RDLAE, RLAE, DataError, Interactions, NotFittedError
+from relae.solvers import Auto, Primal
 
 from ..oracles import csr
 from .suite import ITEMS, MODELS, NEW, STRINGS, X, fitted
@@ -21,7 +22,6 @@ FREE = {
     "EDLAE": ["l2", "dropout"],
     "RDLAE": ["l2", "dropout", "xi"],
 }
-HOW = ["solver", "dtype", "neighbours", "nearest_by"]
 
 
 @pytest.fixture(params=MODELS)
@@ -31,19 +31,18 @@ def name(request):
 
 def test_each_class_has_its_own_parameters(name):
     kind, parameters, _ = MODELS[name]
-    model = kind(**parameters, solver="dual", dtype="float64")
-    assert list(model.get_params()) == [*FREE[name], *HOW]
-    how = {"solver": "dual", "dtype": "float64", "neighbours": 200, "nearest_by": "cosine"}
-    assert model.get_params() == {**parameters, **how}
+    model = kind(**parameters)
+    assert list(model.get_params()) == FREE[name]
+    assert model.get_params() == parameters
     assert model.get_params(deep=False) == model.get_params()
-    for other in {"l2", "dropout", "xi"} - set(FREE[name]):
+    for other in {"l2", "dropout", "xi", "solver", "dtype", "neighbours", "nearest_by"} - set(FREE[name]):
         with pytest.raises(TypeError, match=other):
             kind(**{other: 0.5})
 
 
 def test_the_constructor_takes_anything_and_keeps_it(name):
     kind = MODELS[name][0]
-    strange = {parameter: object() for parameter in (*FREE[name], *HOW)}
+    strange = {parameter: object() for parameter in FREE[name]}
     model = kind(**strange)
     assert all(getattr(model, parameter) is value for parameter, value in strange.items())
     assert set(vars(model)) == set(strange)
@@ -57,9 +56,9 @@ def test_parameters_in_order(name):
 
 def test_set_params(name):
     model = MODELS[name][0]()
-    assert model.set_params(l2=7, solver="dual") is model
-    assert (model.l2, model.solver) == (7, "dual")
-    with pytest.raises(ValueError, match=rf"{name} has no parameter 'lambda_': its parameters are l2, "):
+    assert model.set_params(l2=7) is model
+    assert model.l2 == 7
+    with pytest.raises(ValueError, match=rf"{name} has no parameter 'lambda_': its parameters are l2"):
         model.set_params(lambda_=3)
 
 
@@ -71,15 +70,15 @@ def test_clone(name):
     assert not hasattr(other, "inverse_")
     with pytest.raises(NotFittedError):
         other.recommend(csr(X))
-    assert np.array_equal(other.fit(csr(X)).weights(), model.weights())
+    assert np.array_equal(other.fit(csr(X), solver=Primal(dtype="float64")).weights(), model.weights())
 
 
 def test_repr_shows_what_is_not_the_default(name):
     kind, parameters, _ = MODELS[name]
     assert repr(kind()) == f"{name}()"
-    model = kind(**parameters, dtype="float64")
+    model = kind(**parameters)
     shown = ", ".join(f"{parameter}={value!r}" for parameter, value in parameters.items())
-    assert repr(model) == f"{name}({shown}, dtype='float64')"
+    assert repr(model) == f"{name}({shown})"
     assert eval(repr(model), {name: kind}).get_params() == model.get_params()
 
 
@@ -116,7 +115,6 @@ def test_several_threads_share_a_model(solver):
         (RDLAE(0, 0.5), "1 of 20 items have no penalty with l2=0, dropout=0.5"),
         (RLAE(1, 1.5), r"xi must lie in \[0, 1\], got 1.5"),
         (RLAE(1, -0.5), r"xi must lie in \[0, 1\], got -0.5"),
-        (EASE(1, solver="cg"), "solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"),
     ],
     ids=repr,
 )
@@ -125,10 +123,15 @@ def test_bad_parameters(model, message):
         model.fit(csr(X))
 
 
+def test_bad_solver():
+    with pytest.raises(ValueError, match="solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"):
+        EASE(1).fit(csr(X), solver="cg")
+
+
 @pytest.mark.parametrize("dtype", ["float16", "int64", "double precision", None])
 def test_bad_dtype(dtype):
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'"):
-        EASE(1.0, dtype=dtype).fit(csr(X))
+        EASE(1.0).fit(csr(X), solver=Auto(dtype=dtype))
 
 
 def test_bad_xi_of_a_fitted_model():
@@ -163,14 +166,14 @@ def test_bad_data(data, message):
 
 
 def test_a_fit_that_fails_leaves_no_half_fitted_model():
-    model = EASE(1.0, dtype="float64").fit(csr(X))
+    model = EASE(1.0).fit(csr(X), solver=Auto(dtype="float64"))
     with pytest.raises(DataError):
         model.fit(np.zeros((2, 2)))
     try:
         found = model.score(csr(NEW))
     except NotFittedError:
         return
-    assert np.allclose(found, EASE(1.0, dtype="float64").fit(csr(X)).score(csr(NEW)))
+    assert np.allclose(found, EASE(1.0).fit(csr(X), solver=Auto(dtype="float64")).score(csr(NEW)))
 
 
 def test_titles_and_ids_come_from_the_data():

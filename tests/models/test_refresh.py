@@ -7,6 +7,7 @@ import scipy.sparse as sp
 import relae
 from relae import EASE, LAE, RDLAE, RLAE, DataError, Interactions, UncheckedUsersWarning
 from relae.models import DAN
+from relae.solvers import Auto, Local, Primal, as_solver
 
 from ..oracles import csr, example, new_histories
 
@@ -49,7 +50,7 @@ def people(x, first):
 def test_users_of_the_fit_are_refused(solver):
     """A user who comes back is one user with more items, and not two."""
     old = people(X, 0)
-    model = EASE(6.0, solver=solver, neighbours=9).fit(old)
+    model = EASE(6.0).fit(old, solver=as_solver(solver, neighbours=9))
     back = people(NEW, USERS - 2)
     with pytest.raises(DataError, match=f"2 of {len(NEW)} users are users of the fit .* such as 'user {USERS - 2}'"):
         model.update(back, old)
@@ -103,11 +104,11 @@ def test_numbers_in_a_file_of_lists_are_ids(tmp_path):
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 @pytest.mark.parametrize("model", [LAE(6.0), EASE(6.0), RLAE(6.0, 0.5)], ids=repr)
 def test_new_users_are_as_if_they_had_been_there(model, solver):
-    model.set_params(solver=solver, dtype="float64")
-    fitted = model.fit(data())
+    how = as_solver(solver, dtype="float64")
+    fitted = model.fit(data(), solver=how)
     before = fitted.score(csr(NEW)).copy()
     updated = fitted.update(data(NEW))
-    close(updated, type(model)(**model.get_params()).fit(both(X, NEW)))
+    close(updated, type(model)(**model.get_params()).fit(both(X, NEW), solver=how))
     assert type(updated) is type(model)
     assert updated.inverse_.solver == updated.plan_.solver == solver
     assert updated.residual_ < 1e-9
@@ -117,14 +118,16 @@ def test_new_users_are_as_if_they_had_been_there(model, solver):
 def test_with_dropout_the_penalty_grows_too():
     new = np.zeros((2, ITEMS))
     new[0, [3, 5]], new[1, 5] = 1.0, 2.0
-    model = RDLAE(3.0, 0.4, 0.42, solver="primal", dtype="float64")
-    close(model.fit(data()).update(data(new)), RDLAE(**model.get_params()).fit(both(X, new)))
+    model = RDLAE(3.0, 0.4, 0.42)
+    how = Primal(dtype="float64")
+    refit = RDLAE(**model.get_params()).fit(both(X, new), solver=how)
+    close(model.fit(data(), solver=how).update(data(new)), refit)
 
 
 def test_parameters_that_are_set_after_the_fit_are_for_the_next_one():
     new = np.zeros((2, ITEMS))
     new[0, [3, 5]], new[1, 5] = 1.0, 2.0
-    model = DAN(3.0, 0.4, 0.2, user_norm=0.3, solver="primal", dtype="float64").fit(data())
+    model = DAN(3.0, 0.4, 0.2, user_norm=0.3).fit(data(), solver=Primal(dtype="float64"))
     updated, compacted = model.update(data(new)), model.compact(data(), per_item=ITEMS)
     model.set_params(dropout=0.7, user_norm=0.9)
     close(model.update(data(new)), updated)
@@ -135,25 +138,25 @@ def test_parameters_that_are_set_after_the_fit_are_for_the_next_one():
 def test_an_updated_local_model_has_the_neighbours_of_its_fit(compacted):
     new = np.zeros((1, ITEMS))
     new[0, [3, 5]] = 1.0
-    how = {"dtype": "float64", "neighbours": 8, "nearest_by": "count"}
-    expected = EASE(6.0, solver="local", **how).fit(both(X, new))
+    how = Local(8, nearest_by="count", dtype="float64")
+    expected = EASE(6.0).fit(both(X, new), solver=how)
     if compacted:
-        model = EASE(6.0, dtype="float64").fit(data()).compact(data(), per_item=8, supports="count")
+        model = EASE(6.0).fit(data(), solver=Auto(dtype="float64")).compact(data(), per_item=8, supports="count")
     else:
-        model = EASE(6.0, solver="local", **how).fit(data()).set_params(neighbours=3, nearest_by="cosine")
+        model = EASE(6.0).fit(data(), solver=how)
     close(model.update(data(new), data()), expected)
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 def test_new_items(solver):
-    model = EASE(6.0, solver=solver, dtype="float64").fit(data(titles=[f"title {name}" for name in NAMES]))
+    model = EASE(6.0).fit(data(titles=[f"title {name}" for name in NAMES]), solver=as_solver(solver, dtype="float64"))
     names = ["item 99", NAMES[4], "item 98", "item 97"]
     new = Interactions(np.array([[1, 1, 0, 0], [2, 0, 1, 0]], np.float32), items=names, titles=["a", "b", "c", "d"])
     updated = model.update(new)
     wide = np.zeros((USERS + 2, ITEMS + 2))
     wide[:USERS, :ITEMS] = X
     wide[USERS:, [ITEMS, 4, ITEMS + 1]] = [[1, 1, 0], [2, 0, 1]]
-    refit = EASE(6.0, solver=solver, dtype="float64").fit(data(wide, [*NAMES, "item 99", "item 98"]))
+    refit = EASE(6.0).fit(data(wide, [*NAMES, "item 99", "item 98"]), solver=as_solver(solver, dtype="float64"))
     close(updated, refit)
     assert list(updated.items_.values) == [*NAMES, "item 99", "item 98"]  # nobody has item 97
     assert list(updated.titles_[-2:]) == ["a", "c"]
@@ -163,31 +166,31 @@ def test_new_items(solver):
 
 
 def test_a_matrix_has_the_models_columns():
-    model = EASE(6.0, dtype="float64").fit(data())
-    close(model.update(csr(NEW)), EASE(6.0, dtype="float64").fit(both(X, NEW)))
+    model = EASE(6.0).fit(data(), solver=Auto(dtype="float64"))
+    close(model.update(csr(NEW)), EASE(6.0).fit(both(X, NEW), solver=Auto(dtype="float64")))
 
 
 def test_updates_can_follow_one_another():
-    model = EASE(6.0, dtype="float64").fit(data())
+    model = EASE(6.0).fit(data(), solver=Auto(dtype="float64"))
     for rows in (NEW[:2], NEW[2:3], NEW[3:]):
         model = model.update(csr(rows))
-    close(model, EASE(6.0, dtype="float64").fit(both(X, NEW)))
+    close(model, EASE(6.0).fit(both(X, NEW), solver=Auto(dtype="float64")))
 
 
 def test_the_suggested_l2_is_kept():
-    model = EASE(dtype="float64").fit(data())
+    model = EASE().fit(data(), solver=Auto(dtype="float64"))
     updated = model.update(data(NEW))
     assert updated.l2_ == model.l2_
-    close(updated, EASE(model.l2_, dtype="float64").fit(both(X, NEW)))
+    close(updated, EASE(model.l2_).fit(both(X, NEW), solver=Auto(dtype="float64")))
 
 
 def test_an_update_that_costs_no_less_than_a_fit_is_refused():
     with pytest.raises(DataError, match=r"an update by 90 rows costs no less than a fit with a square of 30"):
-        EASE(6.0, solver="primal").fit(data()).update(data())
+        EASE(6.0).fit(data(), solver="primal").update(data())
     with pytest.raises(DataError, match=r"with dropout every item that the new users have counts as one"):
-        RDLAE(6.0, solver="primal").fit(data()).update(data(NEW))
+        RDLAE(6.0).fit(data(), solver="primal").update(data(NEW))
     with pytest.raises(DataError, match="with dropout new users change every weight of the dual form"):
-        RDLAE(6.0, solver="dual").fit(data()).update(data(NEW))
+        RDLAE(6.0).fit(data(), solver="dual").update(data(NEW))
 
 
 def test_bad_updates():
@@ -197,7 +200,7 @@ def test_bad_updates():
     with pytest.raises(DataError, match="the new items are Ids"):
         model.update(Interactions(np.eye(2), items=[1, 2]))
     with pytest.raises(DataError, match="l2 is 0"):
-        RDLAE(0.0, 0.5, solver="primal").fit(data(np.maximum(X, 0.1))).update(Interactions(np.eye(1), items=["other"]))
+        RDLAE(0.0, 0.5).fit(data(np.maximum(X, 0.1)), solver="primal").update(Interactions(np.eye(1), items=["other"]))
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
@@ -209,11 +212,11 @@ def test_a_local_model_solves_again_what_has_changed(dropout, nearest_by):
     x[USERS // 2 :, ITEMS // 2 :] = X[USERS // 2 :, ITEMS // 2 :]
     new = np.zeros((3, ITEMS))
     new[:, : ITEMS // 2] = NEW[:3, : ITEMS // 2]
-    how = {"solver": "local", "dtype": "float64", "neighbours": 8, "nearest_by": nearest_by}
-    model = RDLAE(3.0, dropout, 0.4, **how).fit(data(x))
+    how = Local(8, nearest_by, dtype="float64")
+    model = RDLAE(3.0, dropout, 0.4).fit(data(x), solver=how)
     calls = []
     updated = model.update(data(new), data(x), progress=lambda *call: calls.append(call))
-    close(updated, RDLAE(3.0, dropout, 0.4, **how).fit(both(x, new)))
+    close(updated, RDLAE(3.0, dropout, 0.4).fit(both(x, new), solver=how))
     assert calls == [("update", 1.0)]
     theirs, ours = model.inverse_.columns.toarray(), updated.inverse_.columns.toarray()
     assert np.array_equal(theirs[:, ITEMS // 2 :], ours[:, ITEMS // 2 :])
@@ -221,17 +224,17 @@ def test_a_local_model_solves_again_what_has_changed(dropout, nearest_by):
 
 
 def test_a_local_model_takes_new_items():
-    model = RDLAE(3.0, 0.2, solver="local", dtype="float64", neighbours=8).fit(data())
+    model = RDLAE(3.0, 0.2).fit(data(), solver=Local(8, dtype="float64"))
     wide = np.zeros((USERS + 1, ITEMS + 1))
     wide[:USERS, :ITEMS] = X
     wide[USERS, [2, ITEMS]] = 1.0
     updated = model.update(data(wide[USERS:], [*NAMES, "item 99"]), data())
-    refit = RDLAE(3.0, 0.2, solver="local", dtype="float64", neighbours=8).fit(data(wide, [*NAMES, "item 99"]))
+    refit = RDLAE(3.0, 0.2).fit(data(wide, [*NAMES, "item 99"]), solver=Local(8, dtype="float64"))
     close(updated, refit)
 
 
 def test_a_local_model_needs_the_data_of_its_fit():
-    model = RDLAE(3.0, solver="local", neighbours=8).fit(data())
+    model = RDLAE(3.0).fit(data(), solver=Local(8))
     with pytest.raises(DataError, match="give it as data"):
         model.update(data(NEW))
     with pytest.raises(DataError, match="this is not the data of the fit: 5 users"):
@@ -250,7 +253,7 @@ def test_other_weights_are_other_data(dropout, tmp_path):
     said = rf"in 1 of 30 items: the squares of item '{NAMES[column]}' add up to {squares}"
     new = NEW[:2] * (np.arange(ITEMS) < 5)
     for solver in ("primal", "dual", "local"):
-        model = RDLAE(3.0, dropout, solver=solver, neighbours=8).fit(data())
+        model = RDLAE(3.0, dropout).fit(data(), solver=as_solver(solver, neighbours=8))
         model.save(tmp_path / solver)
         for each in (model, relae.load(tmp_path / solver)):
             assert each.compact(data(X[::-1]), per_item=8).n_users_ == USERS  # the order of users is free
@@ -268,7 +271,7 @@ def test_other_weights_are_other_data(dropout, tmp_path):
 def test_a_model_that_was_saved_without_squares_takes_any_weights(tmp_path):
     import relae
 
-    model = RDLAE(3.0, solver="primal").fit(data())
+    model = RDLAE(3.0).fit(data(), solver="primal")
     model.item_squares_ = None
     model.save(tmp_path / "model")
     found = relae.load(tmp_path / "model")
@@ -285,20 +288,20 @@ def test_a_model_that_was_saved_without_squares_takes_any_weights(tmp_path):
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 @pytest.mark.parametrize("supports", ["cosine", "count"])
 def test_a_compact_model_is_the_local_one(solver, supports):
-    model = RDLAE(3.0, 0.4, 0.42, solver=solver, dtype="float64").fit(data())
+    model = RDLAE(3.0, 0.4, 0.42).fit(data(), solver=as_solver(solver, dtype="float64"))
     small = model.compact(None if solver == "dual" else data(), per_item=8, supports=supports)
-    local = RDLAE(3.0, 0.4, 0.42, solver="local", dtype="float64", neighbours=8, nearest_by=supports).fit(data())
+    local = RDLAE(3.0, 0.4, 0.42).fit(data(), solver=Local(8, dtype="float64", nearest_by=supports))
     assert np.allclose(small.inverse_.columns.toarray(), local.inverse_.columns.toarray(), atol=1e-12)
     assert np.allclose(small.with_xi(0.9).score(csr(NEW)), local.with_xi(0.9).score(csr(NEW)), atol=1e-10)
-    assert (small.solver, small.neighbours, small.plan_.solver) == ("local", 8, "local")
-    assert (model.solver, model.inverse_.solver) == (solver, solver)
+    assert (small.inverse_.solver, small.neighbours_, small.plan_.solver) == ("local", 8, "local")
+    assert (model.plan_.solver, model.inverse_.solver) == (solver, solver)
     assert small.explain([NAMES[0], NAMES[3]], NAMES[5]).score == pytest.approx(
         float(small.score([NAMES[0], NAMES[3]])[5])
     )
 
 
 def test_supports_by_the_largest_weights():
-    model = RDLAE(3.0, 0.4, 0.42, solver="primal", dtype="float64").fit(data())
+    model = RDLAE(3.0, 0.4, 0.42).fit(data(), solver=Primal(dtype="float64"))
     small = model.compact(data(), per_item=6, supports="weights")
     inverse = model.inverse_.square
     pattern = small.inverse_.columns.toarray() != 0
@@ -309,13 +312,13 @@ def test_supports_by_the_largest_weights():
 
 
 def test_all_items_in_every_support_change_nothing():
-    model = EASE(6.0, solver="primal", dtype="float64").fit(data(np.maximum(X, 0.01)))
+    model = EASE(6.0).fit(data(np.maximum(X, 0.01)), solver=Primal(dtype="float64"))
     small = model.compact(data(np.maximum(X, 0.01)), per_item=ITEMS)
     assert np.allclose(small.score(csr(NEW)), model.score(csr(NEW)), atol=1e-8)
 
 
 def test_bad_compacts():
-    model = EASE(6.0, solver="primal").fit(data())
+    model = EASE(6.0).fit(data(), solver="primal")
     with pytest.raises(DataError, match="give it as data"):
         model.compact()
     with pytest.raises(DataError, match="this is not the data of the fit"):

@@ -63,8 +63,8 @@ def test_the_baseline_too():
 
 def test_parameters_cannot_break_out_of_the_page():
     nasty = "<script>alert('1')</script>"
-    shown = Rows(EASE(solver=nasty)._repr_html_())
+    shown = Rows(EASE(l2=nasty)._repr_html_())
     assert "script" not in shown.tags
-    assert shown.rows["solver"] == repr(nasty)
+    assert shown.rows["l2"] == repr(nasty)
     odd = type("<img src=x>", (EASE,), {})
     assert "img" not in Rows(odd()._repr_html_()).tags

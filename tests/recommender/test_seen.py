@@ -6,6 +6,7 @@ import pytest
 from relae import EASE, DataError, Interactions
 from relae.baselines import GFCF, IALS, ItemKNN, LightGCN, Popularity, Random
 from relae.models import DAN, DEQL, RDLAE, Dial
+from relae.solvers import Auto, Local
 
 from ..oracles import EMPTY_USER, brute_force_top_k, csr, example, new_histories
 from ..real_data import real
@@ -17,9 +18,9 @@ SEEN[7] = False
 NAMES = [f"item {j * 3 % ITEMS}" for j in range(ITEMS)]
 DATA = Interactions(csr(X), items=NAMES, seen=csr(SEEN))
 MODELS = {
-    "primal": EASE(6.0, dtype="float64"),
-    "dual": RDLAE(3.0, 0.4, 0.42, solver="dual"),
-    "local": RDLAE(3.0, 0.4, 0.42, solver="local", neighbours=9),
+    "primal": EASE(6.0),
+    "dual": RDLAE(3.0, 0.4, 0.42),
+    "local": RDLAE(3.0, 0.4, 0.42),
     "norms": DAN(3.0, 0.4, 0.2, item_norm=0.1, propensity=0.2),
     "DEQL": DEQL(3.0, 0.4, 0.3),
     "GFCF": GFCF(0.3, 5),
@@ -27,6 +28,11 @@ MODELS = {
     "ItemKNN": ItemKNN(5),
     "Popularity": Popularity(),
     "Random": Random(3),
+}
+HOW = {
+    "primal": {"solver": Auto(dtype="float64")},
+    "dual": {"solver": "dual"},
+    "local": {"solver": Local(9)},
 }
 
 
@@ -41,7 +47,7 @@ def known_users():
 def model(request):
     if request.param == "known users":
         return known_users()
-    return type(MODELS[request.param])(**MODELS[request.param].get_params()).fit(DATA)
+    return type(MODELS[request.param])(**MODELS[request.param].get_params()).fit(DATA, **HOW.get(request.param, {}))
 
 
 def expected(model, k):

@@ -314,7 +314,7 @@ def test_models_without_xi(plain, data):
 def test_a_model_in_the_dual_form(tmp_path):
     x = sp.random_array((15, 60), density=0.3, rng=np.random.default_rng(0), format="csr", dtype=np.float32)
     x.data[:] = 1
-    model = RDLAE(l2=5.0, solver="dual").fit(x)
+    model = RDLAE(l2=5.0).fit(x, solver="dual")
     store.save(model, tmp_path / "dual")
     assert store.open_model(tmp_path / "dual").info["fitted"]["form"] == "dual"
     with serving(tmp_path / "dual") as client:

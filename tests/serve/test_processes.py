@@ -228,7 +228,7 @@ def test_on_ipv6(folder):
 
 def test_the_dual_form_is_pointed_out(tmp_path):
     x = (np.random.default_rng(0).random((10, 30)) < 0.3).astype(np.float32)
-    store.save(RDLAE(l2=5.0, solver="dual").fit(x), tmp_path / "dual")
+    store.save(RDLAE(l2=5.0).fit(x, solver="dual"), tmp_path / "dual")
     with running(tmp_path / "dual") as (process, _):
         assert any("dual form" in line["event"] for line in process.lines)
 

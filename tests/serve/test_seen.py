@@ -6,6 +6,7 @@ import pytest
 
 from relae import Interactions
 from relae.models import RDLAE
+from relae.solvers import Auto
 
 from ..oracles import brute_force_top_k
 from .running import serving
@@ -35,7 +36,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return RDLAE(5.0, 0.3, 0.3, dtype="float64").fit(data)
+    return RDLAE(5.0, 0.3, 0.3).fit(data, solver=Auto(dtype="float64"))
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,24 @@ import numpy as np
 import pytest
 
 from relae.errors import PlanError, PrecisionError, RelaeError
-from relae.solvers import TOLERANCE, DualInverse, PrimalInverse, forecast, residual, solve
+from relae.solvers import (
+    NAMES,
+    TOLERANCE,
+    Auto,
+    Dual,
+    DualInverse,
+    PrimalInverse,
+    Rows,
+    Shape,
+    as_solver,
+    residual,
+    solve,
+)
 
 from ..oracles import csr, dense_inverse, dense_penalty, example
 
 SOLVERS = ["primal", "dual"]
-plan_module = importlib.import_module("relae.solvers._plan")
+solver_module = importlib.import_module("relae.solvers._solver")
 
 
 def hard(scale, seed=0):
@@ -33,7 +45,7 @@ def test_a_good_fit_has_a_small_residual(solver, dtype):
     x = example(80, 120, weighted=False)
     penalty = dense_penalty(x, 5.0)
     condition = np.linalg.cond(dense_inverse(x, penalty))
-    solution = solve(csr(x), penalty, solver=solver, dtype=dtype)
+    solution = solve(csr(x), penalty, solver=as_solver(solver, dtype=dtype))
     growth = condition if solver == "primal" else condition**2 / np.sqrt(x.shape[1])
     assert 0 < solution.residual < np.finfo(dtype).eps / 2 * growth < TOLERANCE
     assert solution.plan.dtype == dtype
@@ -44,23 +56,23 @@ def test_the_residual_is_the_error_that_was_put_in(error):
     x = example(50, 30, weighted=True)
     penalty = dense_penalty(x, 5.0)
     wrong = PrimalInverse((1 + error) * dense_inverse(x, penalty))
-    assert residual(wrong, csr(x), penalty, np.random.default_rng(0)) == pytest.approx(error, rel=1e-6)
+    assert residual(wrong, Rows(csr(x)), penalty, np.random.default_rng(0)) == pytest.approx(error, rel=1e-6)
 
 
 def test_a_wrong_kernel_inverse_is_noticed():
     x = example(20, 30, weighted=False)
     penalty = dense_penalty(x, 5.0)
-    right = solve(csr(x), penalty, solver="dual", dtype="float64").inverse
+    right = solve(csr(x), penalty, solver=Dual(dtype="float64")).inverse
     broken = DualInverse(1.1 * right.kernel_inverse, csr(x).astype(np.float64), penalty)
     rng = np.random.default_rng(0)
-    assert residual(broken, csr(x), penalty, rng) > TOLERANCE > 1e-6 > residual(right, csr(x), penalty, rng)
+    assert residual(broken, Rows(csr(x)), penalty, rng) > TOLERANCE > 1e-6 > residual(right, Rows(csr(x)), penalty, rng)
 
 
 def test_nan_has_an_infinite_residual():
     x = example(20, 10, weighted=False)
     broken = np.eye(10)
     broken[3, 3] = np.nan
-    assert residual(PrimalInverse(broken), csr(x), np.ones(10), np.random.default_rng(0)) == np.inf
+    assert residual(PrimalInverse(broken), Rows(csr(x)), np.ones(10), np.random.default_rng(0)) == np.inf
 
 
 @pytest.mark.parametrize(("solver", "scale", "l2"), [("primal", 10, 1.0), ("dual", 1, 0.1)])
@@ -80,7 +92,7 @@ def test_float32_that_fails_is_done_again_in_float64(solver, scale, l2):
 def test_what_no_precision_can_do_is_refused(solver, dtype):
     x = hard(1000)
     with pytest.raises(PrecisionError, match="raise l2") as caught:
-        solve(csr(x), dense_penalty(x, 1e-9), solver=solver, dtype=dtype)
+        solve(csr(x), dense_penalty(x, 1e-9), solver=as_solver(solver, dtype=dtype))
     assert isinstance(caught.value, RelaeError)
     assert isinstance(caught.value, ArithmeticError)
     assert "float64" in str(caught.value)
@@ -91,16 +103,19 @@ def test_what_no_precision_can_do_is_refused(solver, dtype):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_repair_without_the_memory_for_it_is_refused(solver, monkeypatch):
     x = hard({"primal": 10, "dual": 1}[solver])
-    few, many = (forecast(solver, 20, 40, csr(x).nnz, dtype).added_bytes for dtype in ("float32", "float64"))
+    few, many = (
+        as_solver(solver, dtype=dtype).forecast(Shape(20, 40, csr(x).nnz)).added_bytes
+        for dtype in ("float32", "float64")
+    )
     assert few < many
-    monkeypatch.setattr(plan_module, "available_memory", lambda: (few + many) // 2)
+    monkeypatch.setattr(solver_module, "available_memory", lambda: (few + many) // 2)
     with pytest.raises(PrecisionError, match="the repair in float64 does not fit") as caught:
         solve(csr(x), dense_penalty(x, {"primal": 1.0, "dual": 0.1}[solver]), solver=solver)
     assert isinstance(caught.value.__cause__, PlanError)
 
 
 def test_no_memory_at_all_is_a_matter_of_the_plan(monkeypatch):
-    monkeypatch.setattr(plan_module, "available_memory", lambda: 1000)
+    monkeypatch.setattr(solver_module, "available_memory", lambda: 1000)
     with pytest.raises(PlanError, match="are available"):
         solve(csr(np.eye(4, dtype=np.float32)), np.ones(4))
 
@@ -110,7 +125,7 @@ def test_memory_that_runs_out_after_all(solver, monkeypatch):
     def fail(*_):
         raise MemoryError("Unable to allocate")
 
-    monkeypatch.setattr(importlib.import_module("relae.solvers._solve"), f"solve_{solver}", fail)
+    monkeypatch.setattr(NAMES[solver], "solve", fail)
     with pytest.raises(PlanError, match=f"the {solver} solver could not get its .*Unable to allocate"):
         solve(csr(np.eye(4, dtype=np.float32)), np.ones(4), solver=solver)
 
@@ -140,7 +155,7 @@ def test_a_penalty_too_small_to_divide_by_is_refused_without_noise():
 @pytest.mark.parametrize("dtype", ["float16", "int32", "complex64", "nonsense", None])
 def test_bad_dtype(dtype):
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'"):
-        solve(csr(np.eye(4, dtype=np.float32)), np.ones(4), dtype=dtype)
+        solve(csr(np.eye(4, dtype=np.float32)), np.ones(4), solver=Auto(dtype=dtype))
 
 
 def test_bad_solver():

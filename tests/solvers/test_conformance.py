@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relae.linalg import as_csr
-from relae.solvers import DualInverse, PrimalInverse, solve
+from relae.solvers import Dual, DualInverse, PrimalInverse, as_solver, solve
 
 from ..oracles import (
     EMPTY_ITEM,
@@ -37,7 +37,7 @@ class Case:
         self.x = csr(self.dense)
         self.penalty = dense_penalty(self.dense, 4.0, dropout)
         self.expected = dense_inverse(self.dense, self.penalty)
-        self.solution = solve(self.x, self.penalty, solver=solver, dtype=dtype)
+        self.solution = solve(self.x, self.penalty, solver=as_solver(solver, dtype=dtype))
         self.inverse = self.solution.inverse
         self.tolerance = TOLERANCE[dtype]
 
@@ -148,7 +148,7 @@ def test_project(case, name):
 
 def test_an_empty_history_without_an_empty_training_user(kind):
     dense = np.array([[1, 1, 0], [0, 1, 1]], np.float32)
-    inverse = solve(csr(dense), np.ones(3), solver=kind[0], dtype=kind[1]).inverse
+    inverse = solve(csr(dense), np.ones(3), solver=as_solver(kind[0], dtype=kind[1])).inverse
     assert np.array_equal(inverse.project(csr(np.zeros((2, 3), np.float32))), np.zeros((2, 3)))
 
 
@@ -180,7 +180,7 @@ def test_float64_is_float64_for_everything_else(solver):
 @settings(max_examples=60)
 def test_primal_is_dual(x, spec):
     penalty = dense_penalty(x, spec.l2, spec.dropout)
-    primal, dual = (solve(csr(x), penalty, solver=solver, dtype="float64").inverse for solver in SOLVERS)
+    primal, dual = (solve(csr(x), penalty, solver=as_solver(solver, dtype="float64")).inverse for solver in SOLVERS)
     expected = dense_inverse(x, penalty)
     everything = np.arange(x.shape[1])
     assert np.allclose(primal.rows(everything), expected, rtol=1e-6, atol=1e-9)
@@ -198,7 +198,7 @@ def test_the_dual_form_knows_its_training_users_and_nobody_else(data):
         else x[data.draw(st.lists(st.integers(0, len(x) - 1), max_size=6))]
     )
     penalty = np.ones(x.shape[1])
-    inverse = solve(csr(x), penalty, solver="dual", dtype="float64").inverse
+    inverse = solve(csr(x), penalty, solver=Dual(dtype="float64")).inverse
     assert np.allclose(inverse.project(csr(h)), h @ dense_inverse(x, penalty), atol=1e-6)
 
 
@@ -251,6 +251,6 @@ def test_the_same_twice(solver):
 def test_a_training_matrix_of_another_precision():
     dense = example(25, 40, weighted=True)
     penalty = dense_penalty(dense, 4.0)
-    found = solve(as_csr(dense, np.float64), penalty, solver="dual", dtype="float32").inverse
+    found = solve(as_csr(dense, np.float64), penalty, solver=Dual(dtype="float32")).inverse
     assert found.dtype == np.float32
     assert np.allclose(found.project(csr(dense)), dense @ dense_inverse(dense, penalty), atol=1e-5)

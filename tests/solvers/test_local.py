@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from relae import RDLAE, ApproximationWarning, PrecisionError
 from relae.linalg import as_csr, labelled, local_columns, nearest, transpose
-from relae.solvers import LocalInverse, Plan, solve
+from relae.solvers import Auto, Local, LocalInverse, solve
 
 from ..oracles import csr, dense_inverse, dense_penalty, example, matrices
 
 local = importlib.import_module("relae.solvers._local")
-solving = importlib.import_module("relae.solvers._solve")
 
 
 def supports(dense, count, by):
@@ -49,7 +48,7 @@ def test_every_column_is_the_closed_form_on_its_support(by, count, weighted, squ
     monkeypatch.setattr(local, "BLOCK", 10)
     dense = example(60, 25, weighted=weighted)
     penalty = dense_penalty(dense, 4.0, 0.3)
-    found = solve(csr(dense), penalty, solver="local", dtype="float64", neighbours=count, nearest_by=by)
+    found = solve(csr(dense), penalty, solver=Local(count, dtype="float64", nearest_by=by))
     members = supports(dense, count, by)
     assert np.allclose(found.inverse.columns.toarray(), columns(dense, penalty, members), atol=1e-10)
     assert found.residual < 1e-10
@@ -78,7 +77,7 @@ def test_all_neighbours_are_the_exact_solution():
     dense = dense[:, (dense > 0).any(axis=0)]
     dense[0] = 1.0  # everything goes with everything
     penalty = dense_penalty(dense, 4.0, 0.3)
-    found = solve(csr(dense), penalty, solver="local", dtype="float64", neighbours=dense.shape[1]).inverse
+    found = solve(csr(dense), penalty, solver=Local(dense.shape[1], dtype="float64")).inverse
     assert np.allclose(found.columns.toarray(), dense_inverse(dense, penalty), atol=1e-10)
 
 
@@ -86,7 +85,7 @@ def test_all_neighbours_are_the_exact_solution():
 def test_what_is_read_from_it(dtype):
     dense = example(60, 25, weighted=True)
     penalty = dense_penalty(dense, 4.0, 0.3)
-    inverse = solve(csr(dense), penalty, solver="local", dtype=dtype, neighbours=9).inverse
+    inverse = solve(csr(dense), penalty, solver=Local(9, dtype=dtype)).inverse
     assert isinstance(inverse, LocalInverse)
     expected = columns(dense, penalty, supports(dense, 9, "cosine"))
     close = {"float32": 1e-5, "float64": 1e-10}[dtype]
@@ -105,11 +104,11 @@ def test_what_is_read_from_it(dtype):
 def test_a_matrix_that_is_not_definite_is_found_and_done_again_in_float64():
     dense = np.ones((50, 12), np.float32)
     penalty = np.full(12, 1e-6)  # lost in float32 beside 50
-    found = solve(csr(dense), penalty, solver="local", neighbours=12)
+    found = solve(csr(dense), penalty, solver=Local(12))
     assert found.inverse.dtype == np.float64
     assert found.residual < 1e-3
     with pytest.raises(PrecisionError, match="raise l2"):
-        solve(csr(dense), np.full(12, 1e-18), solver="local", neighbours=12)
+        solve(csr(dense), np.full(12, 1e-18), solver=Local(12))
 
 
 def test_columns_of_an_indefinite_matrix_are_not_numbers():
@@ -120,23 +119,17 @@ def test_columns_of_an_indefinite_matrix_are_not_numbers():
 
 def test_the_choice_of_neighbours_is_checked():
     with pytest.raises(ValueError, match="nearest_by must be 'cosine' or 'count', got 'magic'"):
-        RDLAE(3.0, solver="local", nearest_by="magic").fit(csr(example(9, 9, weighted=False)))
+        RDLAE(3.0).fit(csr(example(9, 9, weighted=False)), solver=Local(nearest_by="magic"))
     with pytest.raises(ValueError, match="neighbours must be a whole number"):
-        RDLAE(3.0, solver="local", neighbours=0).fit(csr(example(9, 9, weighted=False)))
+        RDLAE(3.0).fit(csr(example(9, 9, weighted=False)), solver=Local(0))
 
 
 def test_auto_says_that_it_takes_an_approximation(monkeypatch):
     """Where no exact form fits; for the plan, this machine is a small one."""
     x = csr(example(60, 25, weighted=False))
-    plan = solving.plan
-
-    def cramped(*arguments, solver, **options) -> Plan:
-        found = plan(*arguments, solver="local" if solver == "auto" else solver, **options)
-        return found
-
-    monkeypatch.setattr(solving, "plan", cramped)
+    monkeypatch.setattr(Auto, "preference", lambda self, shape: ("nothing that fits", "local"))
     with pytest.warns(ApproximationWarning, match=r"its 5 nearest items only.*solver='exact' refuses"):
-        model = RDLAE(3.0, neighbours=5).fit(x)
+        model = RDLAE(3.0).fit(x, solver=Auto(neighbours=5))
     assert model.plan_.solver == "local"
     assert model.recommend(x, 3)[0].shape == (60, 3)
 
@@ -146,5 +139,5 @@ def test_progress_and_blocks(monkeypatch):
     calls = []
     dense = example(60, 25, weighted=False)
     penalty = dense_penalty(dense, 4.0, 0.3)
-    solve(csr(dense), penalty, solver="local", neighbours=5, progress=lambda *call: calls.append(call))
+    solve(csr(dense), penalty, progress=lambda *call: calls.append(call), solver=Local(5))
     assert calls == [("inverse", 0.4), ("inverse", 0.8), ("inverse", 1.0)]

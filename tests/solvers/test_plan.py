@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from relae import EASE
 from relae.errors import PlanError, RelaeError
-from relae.solvers import SOLVERS, available_memory, ensure_memory, forecast, plan, solve
+from relae.solvers import SOLVERS, Auto, Local, Shape, as_solver, available_memory, ensure_memory, plan, solve
 
 from ..oracles import csr, example
 
-plan_module = importlib.import_module("relae.solvers._plan")
+memory_module = importlib.import_module("relae.solvers._memory")
 PLENTY = 10**15
 
 
@@ -39,7 +39,7 @@ def test_the_dual_form_has_to_be_clearly_smaller(users, items, chosen):
 @pytest.mark.parametrize("solver", ["primal", "dual", "local"])
 @pytest.mark.parametrize(("users", "items"), [(10, 1000), (1000, 10)])
 def test_a_solver_that_is_named_is_taken(solver, users, items):
-    found = plan(users, items, 100, solver=solver, dtype="float64", available_bytes=PLENTY)
+    found = plan(users, items, 100, available_bytes=PLENTY, solver=as_solver(solver, dtype="float64"))
     assert (found.solver, found.dtype) == (solver, "float64")
     assert {f.solver for f in found.forecasts} == {"primal", "dual", "local"}
     assert found.exact == (solver != "local")
@@ -57,7 +57,7 @@ def test_what_is_planned_fits(users, items, available):
     try:
         found = plan(users, items, 1000, available_bytes=available)
     except PlanError:
-        assert min(forecast(s, users, items, 1000, "float32").added_bytes for s in SOLVERS) > available
+        assert min(as_solver(s).forecast(Shape(users, items, 1000)).added_bytes for s in SOLVERS) > available
     else:
         assert found.chosen.added_bytes <= available
         assert found.available_bytes == available
@@ -65,7 +65,10 @@ def test_what_is_planned_fits(users, items, available):
         if found.exact:
             assert found.chosen.flops == float(found.chosen.square) ** 3
         else:  # only where no exact one fits
-            assert min(forecast(s, users, items, 1000, "float32").added_bytes for s in ("primal", "dual")) > available
+            assert (
+                min(as_solver(s).forecast(Shape(users, items, 1000)).added_bytes for s in ("primal", "dual"))
+                > available
+            )
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -74,11 +77,11 @@ def test_the_forecast_covers_what_a_fit_allocates(solver, dtype):
     x = csr((np.random.default_rng(0).random((1000, 1200)) < 0.02).astype(np.float32))
     penalty = np.full(1200, 50.0)
     small = csr(example(30, 30, weighted=False))
-    solve(small, np.ones(30), solver=solver, dtype=dtype)  # compiled
-    predicted = forecast(solver, *x.shape, x.nnz, dtype).added_bytes
+    solve(small, np.ones(30), solver=as_solver(solver, dtype=dtype))  # compiled
+    predicted = as_solver(solver, dtype=dtype).forecast(Shape(*x.shape, x.nnz)).added_bytes
     tracemalloc.start()
     try:
-        solve(x, penalty, solver=solver, dtype=dtype)
+        solve(x, penalty, solver=as_solver(solver, dtype=dtype))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -112,17 +115,17 @@ def test_a_fit_of_an_impossible_size_is_refused():
     x = sp.csr_array(
         (np.ones(1, np.float32), (np.array([1_999_999]), np.array([999_999]))), shape=(2_000_000, 1_000_000)
     )
-    model = EASE(1.0, solver="exact")
+    model = EASE(1.0)
     with pytest.raises(PlanError, match="1,000,000 items need"):
-        model.fit(x)
+        model.fit(x, solver="exact")
 
 
 def test_the_local_form_is_taken_where_no_exact_one_fits_and_only_if_that_is_left_open():
     sizes = (2_000_000, 1_000_000, 100_000_000)
     found = plan(*sizes, available_bytes=20 * 2**30)
     assert (found.solver, found.chosen.square, found.exact) == ("local", 200, False)
-    assert plan(*sizes, neighbours=50, available_bytes=20 * 2**30).chosen.square == 50
-    assert plan(100, 30, 1000, solver="local", neighbours=50, available_bytes=PLENTY).chosen.square == 30
+    assert plan(*sizes, available_bytes=20 * 2**30, solver=Auto(neighbours=50)).chosen.square == 50
+    assert plan(100, 30, 1000, available_bytes=PLENTY, solver=Local(50)).chosen.square == 30
     with pytest.raises(PlanError, match=r"use solver='local' \(\d+\.\d GB\)"):
         plan(*sizes, solver="exact", available_bytes=20 * 2**30)
     with pytest.raises(PlanError, match="in the local form"):
@@ -137,9 +140,9 @@ def test_the_refusal_names_the_solver_that_would_fit():
 
 def test_the_refusal_names_the_smaller_precision():
     with pytest.raises(PlanError, match="use dtype='float32'"):
-        plan(500, 1000, 1000, dtype="float64", available_bytes=1000)
+        plan(500, 1000, 1000, available_bytes=1000, solver=Auto(dtype="float64"))
     with pytest.raises(PlanError) as caught:
-        plan(500, 1000, 1000, dtype="float32", available_bytes=1000)
+        plan(500, 1000, 1000, available_bytes=1000, solver=Auto(dtype="float32"))
     assert "dtype=" not in str(caught.value)
 
 
@@ -153,9 +156,6 @@ def test_ensure_memory():
     ("arguments", "message"),
     [
         ({"solver": "cg"}, "solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got 'cg'"),
-        ({"neighbours": 0}, "neighbours must be a whole number of at least 1, got 0"),
-        ({"neighbours": 2.5}, "neighbours must be a whole number of at least 1, got 2.5"),
-        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
         ({"users": 0}, "at least one user and one item, got 0 users and 3 items"),
         ({"items": 0}, "at least one user and one item, got 3 users and 0 items"),
         ({"users": -1}, "at least one user and one item, got -1 users"),
@@ -166,10 +166,24 @@ def test_bad_arguments(arguments, message):
         plan(**{"users": 3, "items": 3, "nonzeros": 3, "available_bytes": PLENTY, **arguments})
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"neighbours": 0}, "neighbours must be a whole number of at least 1, got 0"),
+        ({"neighbours": 2.5}, "neighbours must be a whole number of at least 1, got 2.5"),
+        ({"dtype": "float16"}, "dtype must be 'float32' or 'float64', got 'float16'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [Auto, Local])
+def test_bad_settings(kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)
+
+
 @pytest.mark.parametrize("dtype", ["nonsense", None])
 def test_dtypes_that_are_none(dtype):
     with pytest.raises(ValueError, match="dtype must be 'float32' or 'float64'"):
-        plan(3, 3, 3, dtype=dtype, available_bytes=PLENTY)
+        plan(3, 3, 3, available_bytes=PLENTY, solver=Auto(dtype=dtype))
 
 
 # --- the memory there is -----------------------------------------------------------------------------------------
@@ -183,7 +197,7 @@ def group(folder, **files):
 
 def groups_memory(tmp_path, membership):
     (tmp_path / "membership").write_text(membership)
-    return sorted(plan_module._control_group_memory(str(tmp_path / "membership"), tmp_path / "mount"))
+    return sorted(memory_module._control_group_memory(str(tmp_path / "membership"), tmp_path / "mount"))
 
 
 def v2(limit, usage, cache=0):
@@ -229,7 +243,7 @@ def test_cgroup_v1_whose_path_is_the_hosts(tmp_path):
 
 def test_no_control_groups(tmp_path):
     assert groups_memory(tmp_path, "0::/slice\n") == []
-    assert list(plan_module._control_group_memory(str(tmp_path / "nothing"), tmp_path)) == []
+    assert list(memory_module._control_group_memory(str(tmp_path / "nothing"), tmp_path)) == []
 
 
 def test_a_control_group_that_cannot_be_read_is_passed_over(tmp_path):
@@ -245,9 +259,9 @@ def test_a_limit_counts_without_statistics(tmp_path):
 def test_the_least_of_all_limits_counts(monkeypatch):
     free = psutil.virtual_memory().available
     assert 0 < available_memory() <= 1.5 * free
-    monkeypatch.setattr(plan_module, "_control_group_memory", lambda: iter([12_345, 99_999_999_999_999]))
+    monkeypatch.setattr(memory_module, "_control_group_memory", lambda: iter([12_345, 99_999_999_999_999]))
     assert available_memory() == 12_345
-    monkeypatch.setattr(plan_module, "_control_group_memory", lambda: iter([-5]))
+    monkeypatch.setattr(memory_module, "_control_group_memory", lambda: iter([-5]))
     assert available_memory() == 0
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
 from relae.baselines import GFCF, IALS, ItemKNN, Popularity, Random
 from relae.models import DAN, DEQL
+from relae.solvers import Auto, Local
 
 from ..oracles import csr, example, new_histories
 
@@ -16,12 +17,12 @@ NEW = csr(new_histories(8, ITEMS, weighted=True))
 TITLES = [None if j % 7 == 3 else f"Tītle №{j}, “so to speak”" for j in range(ITEMS)]
 MODELS = {
     "LAE": LAE(6.0),
-    "EASE": EASE(6.0, dtype="float64"),
+    "EASE": EASE(6.0),
     "RLAE": RLAE(xi=0.7),
     "DLAE": DLAE(3.0, 0.4),
-    "EDLAE": EDLAE(3.0, 0.4, solver="primal"),
-    "RDLAE": RDLAE(3.0, 0.4, 0.42, solver="dual"),
-    "local": RDLAE(3.0, 0.4, 0.42, solver="local", neighbours=9),
+    "EDLAE": EDLAE(3.0, 0.4),
+    "RDLAE": RDLAE(3.0, 0.4, 0.42),
+    "local": RDLAE(3.0, 0.4, 0.42),
     "DAN": DAN(3.0, 0.4, 0.2, item_norm=0.1, propensity=0.2),
     "DEQL": DEQL(3.0, 0.4, 0.3),
     "GFCF": GFCF(0.3, 5),
@@ -30,6 +31,12 @@ MODELS = {
     "ItemKNN": ItemKNN(5),
     "Popularity": Popularity(),
     "Random": Random(3),
+}
+HOW = {
+    "EASE": {"solver": Auto(dtype="float64")},
+    "EDLAE": {"solver": "primal"},
+    "RDLAE": {"solver": "dual"},
+    "local": {"solver": Local(9)},
 }
 
 
@@ -44,7 +51,7 @@ def data(ids="str"):
 def fitted(name, ids="str"):
     """A fitted model. Shared between tests: do not refit it."""
     model = MODELS[name]
-    return type(model)(**model.get_params()).fit(data(ids))
+    return type(model)(**model.get_params()).fit(data(ids), **HOW.get(name, {}))
 
 
 def same(ours, theirs):

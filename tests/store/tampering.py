@@ -25,6 +25,7 @@ from relae.data import Dropped, Ids
 from relae.models import DAN, DEQL
 from relae.serve._settings import Settings
 from relae.serve._snapshot import Snapshot
+from relae.solvers import Local
 from relae.store import _format
 
 from ..oracles import csr, example
@@ -71,14 +72,14 @@ _LAYERS = {
     "decoder_outer_bias": (ITEMS,),
 }
 KINDS = {
-    "primal": partial(_fitted, DLAE(3.0, 0.4, solver="primal"), NUMBERED),
-    "dual": partial(_fitted, RDLAE(3.0, 0.4, solver="dual")),
-    "dual, weighted": partial(_fitted, DAN(3.0, solver="dual", item_norm=0.1)),
-    "local": partial(_fitted, EASE(3.0, solver="local", neighbours=5)),
-    "new items": partial(_fitted, RDLAE(3.0, 0.2, solver="primal"), item_features=TABLE),
-    "new items, dual": partial(_fitted, RDLAE(3.0, 0.2, solver="dual"), NUMBERED, item_features=TABLE),
-    "new items, local": partial(_fitted, RDLAE(3.0, 0.2, solver="local", neighbours=5), item_features=TABLE),
-    "DEQL": partial(_fitted, DEQL(3.0, 0.4, 0.3, solver="primal")),
+    "primal": partial(_fitted, DLAE(3.0, 0.4), NUMBERED, solver="primal"),
+    "dual": partial(_fitted, RDLAE(3.0, 0.4), solver="dual"),
+    "dual, weighted": partial(_fitted, DAN(3.0, item_norm=0.1), solver="dual"),
+    "local": partial(_fitted, EASE(3.0), solver=Local(5)),
+    "new items": partial(_fitted, RDLAE(3.0, 0.2), item_features=TABLE, solver="primal"),
+    "new items, dual": partial(_fitted, RDLAE(3.0, 0.2), NUMBERED, item_features=TABLE, solver="dual"),
+    "new items, local": partial(_fitted, RDLAE(3.0, 0.2), item_features=TABLE, solver=Local(5)),
+    "DEQL": partial(_fitted, DEQL(3.0, 0.4, 0.3), solver="primal"),
     "ItemKNN": partial(_fitted, ItemKNN(4)),
     "ContentKNN": partial(_fitted, ContentKNN(4), item_features=TABLE),
     "IALS": partial(_fitted, IALS(3)),

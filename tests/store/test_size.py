@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from relae import EASE, Interactions, store
+from relae.solvers import Local, as_solver
 
 from .suite import data
 
@@ -48,8 +49,8 @@ def rated(ids="str"):
 )
 def test_each_form_has_the_size_that_was_forecast(solver, form, made, ids, dtype, histories, tmp_path):
     x = made(ids)
-    model = EASE(6.0, solver=solver, dtype=dtype, neighbours=9).fit(x)
-    forecast = store.forecast_size(x, solver, form=form, dtype=dtype, neighbours=9, histories=histories)
+    model = EASE(6.0).fit(x, solver=as_solver(solver, dtype=dtype, neighbours=9))
+    forecast = store.forecast_size(x, as_solver(solver, dtype=dtype, neighbours=9), form=form, histories=histories)
     assert forecast == size_of(model, tmp_path / "model", form=form, histories=x if histories else None)
 
 
@@ -58,15 +59,15 @@ def test_neighbours_of_a_long_tail_are_estimated_from_a_sample(tmp_path):
     rng = np.random.default_rng(0)
     rows, columns = np.repeat(np.arange(900), 6), (3000 * rng.random(5400) ** 3).astype(int)
     x = Interactions(sp.csr_array((np.ones(5400), (rows, columns)), shape=(900, 3000)).astype(bool).astype(np.float32))
-    written = size_of(EASE(6.0, solver="local", neighbours=50).fit(x), tmp_path / "model", form="auto", histories=x)
+    written = size_of(EASE(6.0).fit(x, solver=Local(50)), tmp_path / "model", form="auto", histories=x)
     most = 3000 * 50 * 8
     assert written < 0.7 * most
-    assert store.forecast_size(x, "local", neighbours=50) == pytest.approx(written, rel=0.05)
+    assert store.forecast_size(x, Local(50)) == pytest.approx(written, rel=0.05)
 
 
 def test_histories_that_the_dual_form_holds_are_not_counted_twice(tmp_path):
     x = data("int")
-    model = EASE(6.0, solver="dual").fit(x)
+    model = EASE(6.0).fit(x, solver="dual")
     assert store.forecast_size(x, "dual", form="dual") == size_of(model, tmp_path / "m", form="dual", histories=x)
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import relae
 from relae import RDLAE, DataError, NotFittedError, StoreError, store
 from relae.data import decode_texts, encode_texts
+from relae.solvers import as_solver
 from relae.store import _folder, _format, _read
 
 from .suite import ITEMS, MODELS, NEW, TITLES, USERS, data, fitted, same
@@ -59,7 +60,7 @@ def test_a_model_knows_whether_its_folder_tells_what_each_user_has(name, tmp_pat
 
 
 DIALS = ("xi", "item_norm", "propensity", "kept")  # which need no fit
-WORDS = {"solver": "local", "dtype": "float16", "nearest_by": "count"}
+WORDS = {"nearest_by": "count"}
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "Popularity"])  # it has no parameters
@@ -104,7 +105,7 @@ def test_a_folder_that_tells_less_of_the_fit_is_taken_by_its_parameters(name):
 @pytest.mark.parametrize("solver", ["primal", "dual"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_primal_form_of_either_solver(solver, dtype, tmp_path):
-    model = RDLAE(3.0, 0.4, 0.42, solver=solver, dtype=dtype).fit(data())
+    model = RDLAE(3.0, 0.4, 0.42).fit(data(), solver=as_solver(solver, dtype=dtype))
     model.save(tmp_path / "model", form="primal")
     found = relae.load(tmp_path / "model")
     assert found.inverse_.solver == "primal"

@@ -13,9 +13,11 @@ from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.registry import KINDS, kind
+from relae.solvers import NEIGHBOURS, Solver, as_solver
 from relae.tuning import Point
 
 _PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")
+_SOLVER = {"solver": "auto", "dtype": "float32", "neighbours": NEIGHBOURS, "nearest_by": "cosine"}
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -121,29 +123,39 @@ def source_of(data: str | None, given: Mapping[str, Any], run: Run | None) -> tu
     return (data if data is not None else run.source if run is not None else ""), columns
 
 
-def chosen_model(given: Mapping[str, Any], run: Run | None, **how: Any) -> HistoryRecommender:
-    """Return a model that is not fitted yet.
+def chosen_model(
+    given: Mapping[str, Any], run: Run | None, solver: str = "auto", dtype: str = "float32"
+) -> tuple[HistoryRecommender, Solver]:
+    """Return a model that is not fitted yet, and how it is solved if it is a linear autoencoder.
 
     Parameters
     ----------
     given
-        The options: a kind of model under "model", and some of its parameters.
+        The options: a kind of model under "model", some of its parameters, and settings of the solver.
     run
         Where the parameters come from that are not given; without it they are the model's defaults.
-    how
-        Solver and precision, for the models that have them; the solver "auto" leaves it to the run.
+    solver, dtype
+        The solver "auto" leaves it to the run.
     """
     options = dict(given)
     name, pairs = options.pop("model", None), options.pop("set", ())
     model = kind("rdlae" if name is None else name)() if run is None else _of_run(run, name)
-    own = model.get_params()
+    known = _defaults(type(model))
     for option in options:
-        if option not in own:
+        if option not in known:
             raise DataError(_stranger(type(model), option))
-    options |= dict(_pair(model, pair) for pair in pairs)
-    if run is not None and how.get("solver") == "auto":
-        how |= run.how
-    return model.set_params(**{name: value for name, value in how.items() if name in own} | options)
+    options |= dict(_pair(type(model), pair) for pair in pairs)
+    settings: dict[str, Any] = {"solver": solver, "dtype": dtype}
+    if run is not None and solver == "auto":
+        settings |= run.how
+    if isinstance(model, LinearAutoencoder):
+        settings |= {name: options.pop(name) for name in _SOLVER if name in options}
+    return model.set_params(**options), as_solver(**settings)
+
+
+def _defaults(asked: type[HistoryRecommender]) -> dict[str, Any]:
+    """Return the parameters of a model by name, and the settings of its solver."""
+    return asked().get_params() | (_SOLVER if issubclass(asked, LinearAutoencoder) else {})
 
 
 def _of_run(run: Run, name: str | None) -> HistoryRecommender:
@@ -165,15 +177,15 @@ def _of_run(run: Run, name: str | None) -> HistoryRecommender:
 
 
 def _stranger(asked: type[HistoryRecommender], option: str) -> str:
-    have = [name for name in KINDS if option in kind(name)().get_params()]
+    have = [name for name in KINDS if option in _defaults(kind(name))]
     flag = f"--{option.replace('_', '-')}"
     return f"{asked.__name__} has no {flag}: leave it out, or choose --model {' or '.join(have)}, which has it"
 
 
-def _pair(model: HistoryRecommender, text: str) -> tuple[str, Any]:
+def _pair(asked: type[HistoryRecommender], text: str) -> tuple[str, Any]:
     """Return the parameter and the value that --set NAME=VALUE names."""
     name, equals, value = text.partition("=")
-    defaults, called = type(model)().get_params(), type(model).__name__
+    defaults, called = _defaults(asked), asked.__name__
     name = name.strip().replace("-", "_")
     if not equals:
         raise DataError(f"--set takes NAME=VALUE, got {text!r}: the names are {', '.join(defaults) or 'none'}")

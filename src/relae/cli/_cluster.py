@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from relae.cli._data import Columns
-from relae.distributed import Partitions
+from relae.distributed import Dask, Partitions
 from relae.errors import DataError, RelaeError
+from relae.solvers import Solver
 
 
 @contextmanager
@@ -26,6 +27,11 @@ def connected(address: str | None) -> Iterator[Any]:
         raise DataError(f"there is no Dask scheduler at {address}: {error or 'no answer within 10 s'}") from error
     with client:
         yield client
+
+
+def on_cluster(solver: Solver, client: Any) -> Dask:
+    """Return the solver on the workers of a cluster."""
+    return Dask(client, solver.name, solver.neighbours, solver.nearest_by, dtype=solver.dtype)
 
 
 def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:

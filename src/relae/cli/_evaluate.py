@@ -89,7 +89,7 @@ def of_data(
         raise DataError("--hide is for a saved model with --on DATA: use --split and --share here")
     tuned = None if run is None else read_run(run)
     source, chosen = source_of(source, columns, tuned)
-    model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
+    model, how = chosen_model(parameters, tuned, solver, dtype)
     wanted.check(model)
     asked = division.or_else() if tuned is None else division.or_else(tuned.split, tuned.share, tuned.seed)
     console = errors()
@@ -98,7 +98,7 @@ def of_data(
             divided = load(source, chosen, *asked)
         check_users(model, divided.test)
         with progress_bar(console) as progress:
-            model.fit(divided.test.train, progress=progress)
+            model.fit_with(divided.test.train, solver=how, progress=progress)
             found = wanted.of(model, divided.test, progress)
             if divided.test.candidates is not None:
                 found = _beside(model, found, wanted, divided.test, progress)

@@ -16,7 +16,7 @@ from relae._common.words import in_bytes
 from relae.baselines import Trained
 from relae.cli._catalog import known_users, more_facts, own_facts
 from relae.cli._choice import Run, chosen_model, read_run, source_of
-from relae.cli._cluster import connected, partitions
+from relae.cli._cluster import connected, on_cluster, partitions
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read, shape
 from relae.cli._progress import progress_bar
@@ -25,7 +25,7 @@ from relae.distributed import Partitions
 from relae.errors import DataError
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
-from relae.solvers import plan
+from relae.solvers import Solver, as_solver, plan
 
 
 def fit(
@@ -47,7 +47,7 @@ def fit(
     started = time.perf_counter()
     tuned = None if run is None else read_run(run)
     source, chosen = source_of(source, columns, tuned)
-    model = chosen_model(parameters, tuned, solver=solver, dtype=dtype)
+    model, how = chosen_model(parameters, tuned, solver, dtype)
     if not histories and not model.folds_in:
         raise DataError(
             f"{type(model).__name__} finds its users by their histories, which are part of it: leave --no-histories "
@@ -68,12 +68,12 @@ def fit(
                 title, data = read(source, chosen)
         known = data if isinstance(data, Interactions) else None
         if known is not None and client is None and isinstance(model, LinearAutoencoder):
-            place.check_room(_size_on_disk(model, known, form, histories))
+            place.check_room(_size_on_disk(how, known, form, histories))
         with progress_bar(console) as progress:
             model.fit_with(
                 data,
                 progress=progress,
-                client=client,
+                solver=how if client is None else on_cluster(how, client),
                 checkpoint=checkpoint,
                 time_budget=time_budget,
                 feature_weight=chosen.feature_weight,
@@ -108,13 +108,12 @@ def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None)
     return None
 
 
-def _size_on_disk(model: LinearAutoencoder, data: Interactions, form: str, histories: bool) -> int:
+def _size_on_disk(solver: Solver, data: Interactions, form: str, histories: bool) -> int:
     """Return the bytes that the folder will have; an error if the model cannot be saved as asked."""
-    chosen = plan(*shape(data), solver=model.solver, dtype=model.dtype, neighbours=model.neighbours)
+    chosen = plan(*shape(data), solver=solver)
+    own = as_solver(chosen.solver, dtype=solver.dtype, neighbours=solver.neighbours)
     try:
-        return store.forecast_size(
-            data, chosen.solver, form=form, dtype=model.dtype, neighbours=model.neighbours, histories=histories
-        )
+        return store.forecast_size(data, own, form=form, histories=histories)
     except ValueError as error:
         raise DataError(f"{error}: choose another --form or --solver") from None
 

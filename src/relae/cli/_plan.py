@@ -15,7 +15,7 @@ from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read, shape
 from relae.data import Interactions, Statistics
 from relae.errors import PlanError
-from relae.solvers import SOLVERS, Forecast, available_memory, forecast, saved_form
+from relae.solvers import SOLVERS, Forecast, Shape, Solver, as_solver, available_memory, saved_form
 from relae.solvers import plan as make_plan
 from relae.store import forecast_size
 
@@ -41,15 +41,15 @@ def plan(
     sizes = data.statistics()
     matrix = shape(data)
     available = available_memory()
+    solvers = [as_solver(name, dtype=dtype, neighbours=neighbours) for name in SOLVERS]
+    asked = as_solver(solver, dtype=dtype, neighbours=neighbours)
     try:
-        chosen: str | None = make_plan(
-            *matrix, solver=solver, dtype=dtype, neighbours=neighbours, available_bytes=available
-        ).solver
+        chosen: str | None = make_plan(*matrix, solver=asked, available_bytes=available).solver
         refusal = None
     except PlanError as error:
         chosen, refusal = None, error
-    forecasts = [forecast(name, *matrix, dtype, neighbours) for name in SOLVERS]
-    disk: dict[str, _Disk] = {name: _on_disk(data, name, form, dtype, neighbours, histories) for name in SOLVERS}
+    forecasts = [each.forecast(Shape(*matrix)) for each in solvers]
+    disk = {each.name: _on_disk(data, each, form, histories) for each in solvers}
     with console.status("measuring how fast this machine multiplies matrices"):
         rate = gemm_rate(dtype)
     if as_json:
@@ -68,7 +68,7 @@ def plan(
             }
         )
     else:
-        _show(output(), title, sizes, forecasts, disk, chosen, available, rate)
+        _show(output(), title, sizes, solvers, forecasts, disk, chosen, available, rate)
     if refusal is not None:
         raise refusal
 
@@ -96,20 +96,21 @@ class _Disk:
     """The same with --form fitted."""
 
 
-def _on_disk(data: Interactions, solver: str, form: str, dtype: str, neighbours: int, histories: bool) -> _Disk:
-    size = partial(forecast_size, data, solver, dtype=dtype, neighbours=neighbours, histories=histories)
+def _on_disk(data: Interactions, solver: Solver, form: str, histories: bool) -> _Disk:
+    size = partial(forecast_size, data, solver, histories=histories)
     try:
-        kept = saved_form(solver, form)
+        kept = saved_form(solver.name, form)
     except ValueError:
         return _Disk(None, 0, size(form="fitted"))
     fitted = size(form="fitted")
-    return _Disk(kept, fitted if kept == solver else size(form=form), fitted)
+    return _Disk(kept, fitted if kept == solver.name else size(form=form), fitted)
 
 
 def _show(
     console: Console,
     title: str,
     sizes: Statistics,
+    solvers: list[Solver],
     forecasts: list[Forecast],
     disk: Mapping[str, _Disk],
     chosen: str | None,
@@ -122,9 +123,9 @@ def _show(
     )
     console.print()
     shown = table("", "solver", ">square", ">memory", ">flops", ">time, estimated", ">model on disk")
-    for entry in forecasts:
+    for solver, entry in zip(solvers, forecasts, strict=True):
         is_chosen = entry.solver == chosen
-        counted = {"primal": "items", "dual": "users", "local": f"× {sizes.items:,} items"}[entry.solver]
+        counted = solver.grows_with if solver.exact else f"× {sizes.items:,} items"
         mark = "→" if is_chosen else "" if entry.added_bytes <= available else "✗"
         shown.add_row(
             mark,

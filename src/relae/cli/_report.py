@@ -24,6 +24,7 @@ from relae.evaluation import Evaluation, evaluate
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.registry import kind
+from relae.solvers import Solver, as_solver
 from relae.tuning import ModelTrial, ModelTuning, Point, Trial, read_trial
 
 _Kind = TypeVar("_Kind", Trial, ModelTrial)
@@ -200,13 +201,10 @@ def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> 
         found = [("chosen", made)]
         found += [(DEFAULTS, tuning.model_of(tuning.trials[0]))] if result["chosen_trial"] else []
     else:
-        request = result["request"]
-        how = {"solver": request["solver"]}
-        how |= {name: value for name, value in request.get("parameters", {}).items() if name == "neighbours"}
         points = [("chosen", read_point(result["chosen"]))]
         if result["default"] not in (None, result["chosen"]):
             points.append((DEFAULTS, read_point(result["default"])))
-        found = [(role, point.model().set_params(**how)) for role, point in points]
+        found = [(role, point.model()) for role, point in points]
     return [*found, ("popularity", Popularity())]
 
 
@@ -230,9 +228,10 @@ def _judge(
         judged = [_judged(entry["role"], entry["model"], entry["figures"]) for entry in saved]
         if not samples and "kind" in result:
             return None, judged, differences
-        return chosen.fit(divided.test.train, progress=progress), judged, differences
-    evaluations = {role: _evaluated(type(m)(**m.get_params()), divided, k, progress) for role, m in models[1:]}
-    ours = _evaluated(chosen, divided, k, progress)
+        chosen.fit_with(divided.test.train, solver=_solver(result), progress=progress)
+        return chosen, judged, differences
+    evaluations = {role: _evaluated(type(m)(**m.get_params()), result, divided, k, progress) for role, m in models[1:]}
+    ours = _evaluated(chosen, result, divided, k, progress)
     by_role = {entry["role"]: entry["figures"] for entry in saved}
     judged = [
         _judged(role, evaluation.model, _merged(evaluation.records(), by_role.get(role, [])))
@@ -242,8 +241,16 @@ def _judge(
     return chosen, judged, rows
 
 
-def _evaluated(model: HistoryRecommender, divided: Divided, k: int, progress: Progress) -> Evaluation:
-    model.fit(divided.test.train, progress=progress)
+def _solver(result: Mapping[str, Any]) -> Solver:
+    """Return how the linear autoencoders of a run were solved."""
+    request = result["request"]
+    return as_solver(request["solver"], neighbours=request.get("parameters", {}).get("neighbours"))
+
+
+def _evaluated(
+    model: HistoryRecommender, result: Mapping[str, Any], divided: Divided, k: int, progress: Progress
+) -> Evaluation:
+    model.fit_with(divided.test.train, solver=_solver(result), progress=progress)
     return evaluate(model, divided.test, report.METRICS, sorted({min(20, k), k}), progress=progress)
 
 

@@ -15,13 +15,13 @@ from relae.errors import DataError
 from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.registry import kind
+from relae.solvers import Solver, as_solver
 from relae.tuning import (
     Choice,
     Constraint,
     Journal,
     ModelTrial,
     ModelTuning,
-    Point,
     Trial,
     Tuning,
     check_choice,
@@ -61,6 +61,8 @@ class Request:
 class Searching(Protocol, Generic[_Result]):
     """What `relae tune` asks of a search."""
 
+    solver: Solver
+
     def purpose(self) -> dict[str, Any]:
         """What has to be the same for trials to be used again."""
         ...
@@ -98,6 +100,7 @@ class LinearSearch:
         self.request = request
         given = dict(request.parameters)
         name, self.neighbours = str(given.pop("model", "rdlae")), given.pop("neighbours", None)
+        self.solver = as_solver(request.solver, neighbours=self.neighbours)
         self.norms = name == "dan"
         check_choice(request.choose)
         if name not in ("rdlae", "dan"):
@@ -129,8 +132,7 @@ class LinearSearch:
             objective=request.objective,
             budget=16 if request.budget is None else request.budget,
             constraint=request.constraint,
-            solver=request.solver,
-            neighbours=self.neighbours,
+            solver=self.solver,
             norms=self.norms,
             choose=request.choose,
             lengths=divided.lengths,
@@ -154,11 +156,7 @@ class LinearSearch:
         points = [("chosen", result.chosen)]
         if result.default is not None and result.default is not result.chosen:
             points.append((DEFAULTS, result.default))
-        return [*((role, self._model(point)) for role, point in points), ("popularity", Popularity())]
-
-    def _model(self, point: Point) -> LinearAutoencoder:
-        how = {"solver": self.request.solver} | ({} if self.neighbours is None else {"neighbours": self.neighbours})
-        return point.model().set_params(**how)
+        return [*((role, point.model()) for role, point in points), ("popularity", Popularity())]
 
     def record(self, result: Tuning) -> dict[str, Any]:
         """The chosen point, the best of each model and the trade-off."""
@@ -179,7 +177,7 @@ class ModelSearch:
         for name in ("search", "keep", "solver", "choose"):
             if getattr(request, name) != getattr(Request("", Columns()), name):
                 raise DataError(f"--{name} is for the linear autoencoders: leave it out, or leave --model out")
-        self.model = chosen_model(request.parameters, None)
+        self.model, self.solver = chosen_model(request.parameters, None)
         fixed = {name for name in request.parameters if name not in ("model", "set")}
         fixed |= {pair.partition("=")[0].strip().replace("-", "_") for pair in request.parameters.get("set", ())}
         searched = self.model.search_space()
@@ -212,6 +210,7 @@ class ModelSearch:
             journal=journal,
             time_budget=time_budget,
             lengths=divided.lengths,
+            solver=self.solver,
             progress=progress,
             on_trial=lambda trial, so_far: say(_model_news(trial, so_far)),
         )

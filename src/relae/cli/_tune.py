@@ -22,6 +22,7 @@ from relae.cli._progress import progress_bar
 from relae.cli._searches import Request, Searching, searching
 from relae.evaluation import Evaluation, Evaluations, evaluate
 from relae.recommender import HistoryRecommender
+from relae.solvers import Solver
 from relae.tuning import Journal, ModelTuning, Tuning
 
 __all__ = ["Request", "run"]
@@ -57,7 +58,9 @@ def _run(request: Request, search: Searching[Any], out: Path, time_budget: float
         console.print("[yellow]stopped by the time budget: the same command with a larger one goes on[/yellow]")
     models = search.models(result)
     chosen = repr(models[0][1])
-    tested = _test(models, divided, int(request.objective.split("@")[1]), console, errors) if test else None
+    tested = (
+        _test(models, search.solver, divided, int(request.objective.split("@")[1]), console, errors) if test else None
+    )
     record = {"trials": len(result.trials), "complete": result.complete, "model": chosen, **search.record(result)}
     _save(out, request, divided, result, record, tested)
     console.print(f"\n[dim]saved in {out}: journal.jsonl, points.csv, result.json, result.md[/dim]", soft_wrap=True)
@@ -79,14 +82,19 @@ def _journal(path: Path, purpose: Mapping[str, Any]) -> Iterator[Journal]:
 
 
 def _test(
-    models: list[tuple[str, HistoryRecommender]], divided: Divided, k: int, console: Console, errors: Console
+    models: list[tuple[str, HistoryRecommender]],
+    solver: Solver,
+    divided: Divided,
+    k: int,
+    console: Console,
+    errors: Console,
 ) -> list[tuple[str, Evaluation]]:
     """Fit the chosen model and its rivals to train and validation, and judge them by the test users."""
     found: list[tuple[str, Evaluation]] = []
     with progress_bar(errors) as progress:
         while models:
             role, model = models.pop(0)  # what was fitted goes before the next one comes
-            model.fit(divided.test.train, progress=progress)
+            model.fit_with(divided.test.train, solver=solver, progress=progress)
             found.append(
                 (role, evaluate(model, divided.test, report.METRICS, sorted({min(20, k), k}), progress=progress))
             )

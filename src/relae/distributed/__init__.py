@@ -3,9 +3,8 @@
 Nothing here imports Dask before a client is given; the extra `dask` installs it.
 """
 
-from relae.distributed._forecast import ClusterForecast, forecast
+from relae.distributed._dask import ClusterForecast, Dask
 from relae.distributed._partitions import Partitions, split_by_user
 from relae.distributed._recommend import recommend_to_parquet
-from relae.distributed._solve import solve
 
-__all__ = ["ClusterForecast", "Partitions", "forecast", "recommend_to_parquet", "solve", "split_by_user"]
+__all__ = ["ClusterForecast", "Dask", "Partitions", "recommend_to_parquet", "split_by_user"]

@@ -23,6 +23,7 @@ def row_blocks(job: Job, x: Csr | Partitions, dtype: str) -> list[Any]:
     """
     if isinstance(x, Partitions):
         return x.blocks(job, dtype)
+    x = as_csr(x, x.dtype)
     size = x.nnz * (x.data.itemsize + 4)
     if size > _HELD_BYTES:
         raise PlanError(

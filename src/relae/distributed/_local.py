@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from relae.distributed._blocks import own
 from relae.distributed._cluster import FAN_IN, Job, one_core
 from relae.linalg import Csr, Dense, Labelled, as_csr, gram, labelled, local_columns, nearest, transpose
-from relae.solvers import LocalInverse, check_nearest_by, closeness, local_error
+from relae.solvers import LocalInverse, closeness, local_error
 
 _AHEAD = 4  # blocks per worker that wait at the scheduler or for the client
 
@@ -30,7 +30,6 @@ def solve_blocks(
     keep_square: bool,
 ) -> tuple[LocalInverse, float]:
     """P̂ as `solve_local` makes it, and the error of a few of its columns."""
-    check_nearest_by(nearest_by)
     n = len(penalty)
     count = min(neighbours, n)
     x = job.reduce("stack", _stack, blocks) if len(blocks) > FAN_IN else job.submit("stack", (), _stack, list(blocks))

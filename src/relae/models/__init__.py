@@ -7,9 +7,9 @@
 | RLAE | 0 | free |   | RDLAE | free | free |
 
 `l2` is the penalty λ on all weights; without it a rule of thumb is used (`suggested_l2`), and tuning does better.
-`solver` ("auto", "exact", "primal", "dual", "local") and `dtype` ("float32", "float64") say how it is computed. With
-the local solver each item is explained by its `neighbours` nearest items only (`nearest_by` "cosine" or "count"): an
-approximation for catalogs of which no square fits into memory.
+How it is computed is no parameter of a model: `fit(data, solver=…)` takes "auto", "exact", "primal", "dual", "local",
+or a solver with settings of its own, such as `Primal(dtype="float64")` or `Local(neighbours=100)`. The local solver is
+an approximation for catalogs of which no square fits into memory: each item is explained by its nearest items only.
 
 Beyond the paper there are `DAN`, with users and items normalized by how active and popular they are, and `DEQL`, whose
 loss counts what dropout has kept as well.
@@ -25,7 +25,6 @@ from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
 from relae.recommender import Range
-from relae.solvers import NEIGHBOURS
 
 __all__ = [
     "DAN",
@@ -61,7 +60,7 @@ class _Plain(_Paper):
 
     def with_xi(self, xi: float) -> "RLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RLAE(self.l2, xi, **self._how()))
+        return self._share(RLAE(self.l2, xi))
 
 
 class _Denoising(_Paper):
@@ -69,7 +68,7 @@ class _Denoising(_Paper):
 
     def with_xi(self, xi: float) -> "RDLAE":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RDLAE(self.l2, self.dropout, xi, **self._how()))
+        return self._share(RDLAE(self.l2, self.dropout, xi))
 
 
 class LAE(_Plain):
@@ -80,14 +79,8 @@ class LAE(_Plain):
     def __init__(
         self,
         l2: float | None = None,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2 = l2
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class EASE(_Plain):
@@ -98,14 +91,8 @@ class EASE(_Plain):
     def __init__(
         self,
         l2: float | None = None,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2 = l2
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class RLAE(_Plain):
@@ -115,14 +102,8 @@ class RLAE(_Plain):
         self,
         l2: float | None = None,
         xi: float = 0.4,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.xi = l2, xi
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class DLAE(_Denoising):
@@ -134,14 +115,8 @@ class DLAE(_Denoising):
         self,
         l2: float | None = None,
         dropout: float = 0.3,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout = l2, dropout
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class EDLAE(_Denoising):
@@ -153,14 +128,8 @@ class EDLAE(_Denoising):
         self,
         l2: float | None = None,
         dropout: float = 0.3,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout = l2, dropout
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class RDLAE(_Denoising):
@@ -171,14 +140,8 @@ class RDLAE(_Denoising):
         l2: float | None = None,
         dropout: float = 0.3,
         xi: float = 0.4,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout, self.xi = l2, dropout, xi
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
 
 class DAN(LinearAutoencoder):
@@ -206,15 +169,9 @@ class DAN(LinearAutoencoder):
         user_norm: float = 0.3,
         item_norm: float = 0.0,
         propensity: float = 0.0,
-        *,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout, self.xi = l2, dropout, xi
         self.user_norm, self.item_norm, self.propensity = user_norm, item_norm, propensity
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
     def with_xi(self, xi: float) -> "DAN":
         """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
@@ -254,14 +211,9 @@ class DEQL(LinearAutoencoder):
         *,
         item_norm: float = 0.0,
         propensity: float = 0.0,
-        solver: str = "auto",
-        dtype: str = "float32",
-        neighbours: int = NEIGHBOURS,
-        nearest_by: str = "cosine",
     ) -> None:
         self.l2, self.dropout, self.kept = l2, dropout, kept
         self.item_norm, self.propensity = item_norm, propensity
-        self.solver, self.dtype, self.neighbours, self.nearest_by = solver, dtype, neighbours, nearest_by
 
     def _check_dials(self, dropout: float) -> None:
         super()._check_dials(dropout)
@@ -285,10 +237,10 @@ class DEQL(LinearAutoencoder):
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
         if dial[1:] == (0, 0):
-            return self._share(RDLAE(self.l2, self.dropout, dial.xi, **self._how()))
+            return self._share(RDLAE(self.l2, self.dropout, dial.xi))
         return self._share(_normalized(self, dial))
 
 
 def _normalized(model: LinearAutoencoder, dial: Dial) -> DAN:
     """A model of these dials, whose user norm, penalty and dropout are those of another one."""
-    return DAN(model.l2, model.dropout, user_norm=model.user_norm, **dial._asdict(), **model._how())
+    return DAN(model.l2, model.dropout, user_norm=model.user_norm, **dial._asdict())

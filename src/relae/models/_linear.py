@@ -15,7 +15,6 @@ from relae._common.words import in_bytes
 from relae.algebra import Dial
 from relae.data import Features, Interactions
 from relae.distributed import Partitions
-from relae.distributed import solve as solve_on_cluster
 from relae.errors import ApproximationWarning, DataError
 from relae.linalg import (
     FLOAT64,
@@ -33,7 +32,7 @@ from relae.linalg import (
     scaled_columns,
 )
 from relae.models._refresh import compact, update
-from relae.models._rows import Rows, check_new_items, features_of, with_new_items
+from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoryRecommender, State, number, text, whole
 from relae.solvers import (
@@ -45,6 +44,8 @@ from relae.solvers import (
     Inverse,
     NewItems,
     Plan,
+    Solver,
+    as_solver,
     available_memory,
     ensure_memory,
     saved_form,
@@ -91,7 +92,7 @@ class LinearAutoencoder(HistoryRecommender):
     Attributes
     ----------
     inverse_ : Inverse
-        P = (XᵀDX + Λ)⁻¹, with the rows of X and their weights of `Rows`.
+        P = (XᵀDX + Λ)⁻¹, with the rows of X and their weights of `TrainingRows`.
     penalty_ : (items,)
         Λ.
     residual_ : float
@@ -110,10 +111,6 @@ class LinearAutoencoder(HistoryRecommender):
     """
 
     l2: float | None
-    solver: str
-    dtype: str
-    neighbours: int
-    nearest_by: str
 
     inverse_: Inverse
     penalty_: NDArray[np.float64]
@@ -147,57 +144,56 @@ class LinearAutoencoder(HistoryRecommender):
         *,
         item_features: Features | Any = None,
         feature_weight: float = 1.0,
+        solver: Solver | str = "auto",
         progress: Progress | None = None,
-        client: Any = None,
     ) -> Self:
         """Fit to interactions; an earlier fit is kept until this one is done.
 
         Parameters
         ----------
         data
-            Interactions, or a sparse matrix (users × items) with values that are finite and not negative; with a client
-            also `relae.distributed.Partitions`.
+            Interactions, or a sparse matrix (users × items) with values that are finite and not negative; a cluster
+            also takes `relae.distributed.Partitions`.
         item_features
             Features, or a matrix (items × features), sparse or dense: each feature counts as one more user, who has the
             items that have it. Items without users are then known by their features. Without it, those of the data.
         feature_weight
             How much a feature counts beside a user; 0 leaves features out.
+        solver : "auto", "exact", "primal", "dual", "local", or a Solver
+            How it is computed. A name is short for the object with its defaults; `Primal(dtype="float64")`,
+            `Local(neighbours=100)` (`relae.solvers`) and `Dask(client)` (`relae.distributed`) say more.
         progress
             Called with the name of a stage and the fraction of it that is done.
-        client
-            A Dask client: the workers of its cluster do the work. See `relae.distributed`.
         """
+        solver = as_solver(solver)
         self._check_dials(self.dropout)
         given = data if isinstance(data, Partitions) else self.to_interactions(data)
         features = features_of(item_features, feature_weight, given)
         if isinstance(given, Interactions):
-            rows = Rows.of(given, self.user_norm, features, feature_weight)
-        elif client is None:
-            raise DataError("partitions are fitted by a cluster: give fit the client of one")
+            training = TrainingRows.of(given, self.user_norm, features, feature_weight)
+        elif not solver.reads_files:
+            raise DataError("partitions are fitted by a cluster: fit(data, solver=Dask(client))")
         else:
-            rows = Rows.of_partitions(given, self.user_norm)
-        usual_l2 = algebra.suggested_l2(rows.item_counts, rows.total)
+            training = TrainingRows.of_partitions(given, self.user_norm)
+        usual_l2 = algebra.suggested_l2(training.item_counts, training.total)
         l2 = usual_l2 if self.l2 is None else self.l2
-        penalty = algebra.penalty(rows.diagonal, l2, self.dropout)
+        penalty = algebra.penalty(training.diagonal, l2, self.dropout)
         if features is not None:
-            check_new_items(rows.item_counts, features, l2)
-        if client is None:
-            solution = solve(rows.x, penalty, row_weights=rows.weights, **self._how(), progress=progress)
-        else:
-            solution = solve_on_cluster(rows.scaled(), penalty, client=client, **self._how(), progress=progress)
-        if self.solver == "auto" and not solution.plan.exact:
+            check_new_items(training.item_counts, features, l2)
+        solution = solve(training.rows, penalty, solver=solver, progress=progress)
+        if not solution.plan.exact and len(solver.preference(training.rows.shape)) > 1:
             _warn_of_local(solution.plan)
         if isinstance(given, Interactions):
             _warn_of_scale(l2, usual_l2, given.matrix.data)
         inverse = solution.inverse
         if features is not None:
-            inverse = with_new_items(inverse, rows.item_counts, features, feature_weight, l2, self.dropout)
+            inverse = with_new_items(inverse, training.item_counts, features, feature_weight, l2, self.dropout)
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_ = penalty, inverse.diagonal()
         self.l2_, self.dropout_, self.user_norm_ = float(l2), float(self.dropout), float(self.user_norm)
-        self.neighbours_, self.nearest_by_ = int(self.neighbours), self.nearest_by
+        self.neighbours_, self.nearest_by_ = int(solver.neighbours), solver.nearest_by
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
-        self.item_squares_ = rows.squares
+        self.item_squares_ = training.squares
         if isinstance(given, Partitions):
             self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
             self.n_users_, self.users_ = given.shape[0], None
@@ -467,10 +463,6 @@ class LinearAutoencoder(HistoryRecommender):
 
     # --- small change ------------------------------------------------------------------------------------------
 
-    def _how(self) -> dict[str, Any]:
-        """How, not what, is computed."""
-        return {name: getattr(self, name) for name in ("solver", "dtype", "neighbours", "nearest_by")}
-
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
         self.check_fitted()
@@ -538,7 +530,7 @@ class LinearAutoencoder(HistoryRecommender):
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
         self.residual_, self.plan_ = number(facts, "residual", 0), _plan(facts["plan"])
         # folders once had these as parameters alone
-        known = {name: getattr(self, name) for name in ("dropout", "user_norm", "neighbours", "nearest_by")}
+        known = {"dropout": self.dropout, "user_norm": self.user_norm, "neighbours": NEIGHBOURS, "nearest_by": "cosine"}
         known = {"feature_weight": 1.0, **known, **facts}
         self.l2_, self.dropout_ = number(known, "l2", 0), number(known, "dropout", 0, 1)
         self.user_norm_, self.feature_weight_ = number(known, "user_norm"), number(known, "feature_weight", 0)
@@ -562,9 +554,9 @@ def _plan(record: dict[str, Any]) -> Plan:
 
 
 def _forecast(record: dict[str, Any]) -> Forecast:
-    words = {"solver": text(record, "solver", *FORMS), "dtype": text(record, "dtype", *DTYPES)}
-    figures = {"flops": number(record, "flops", 0)} | {name: whole(record, name) for name in ("square", "added_bytes")}
-    return Forecast(**{**record, **words, **figures})
+    solver, dtype = text(record, "solver", *FORMS), text(record, "dtype", *DTYPES)
+    square, added = whole(record, "square"), whole(record, "added_bytes")
+    return Forecast(solver, dtype, square, number(record, "flops", 0), added)
 
 
 def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> None:

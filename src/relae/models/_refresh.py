@@ -19,10 +19,12 @@ from relae.solvers import (
     TOLERANCE,
     DualInverse,
     Inverse,
+    Local,
     LocalInverse,
     NewItems,
     PrimalInverse,
     Supports,
+    as_solver,
     by_closeness,
     local_solutions,
     plan,
@@ -54,13 +56,13 @@ def compact(
     else:
         raise ValueError(f"supports must be 'cosine', 'count' or 'weights', got {supports!r}")
     users, items = x.shape
-    forecast = plan(users, items, x.nnz, solver="local", dtype=model.inverse_.dtype.name, neighbours=per_item)
+    forecast = plan(users, items, x.nnz, solver=Local(per_item, dtype=model.inverse_.dtype.name))
     report = of_stage(progress, "compact")
     found, error = solve_local(x, model.penalty_, report, chosen, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
     inverse: Inverse = model.inverse_.on(found) if isinstance(model.inverse_, NewItems) else found
-    other = model._share(type(model)(**model.get_params() | {"solver": "local", "neighbours": per_item}))
+    other = model._share(type(model)(**model.get_params()))
     other.inverse_, other.inverse_diagonal_, other.residual_, other.plan_ = inverse, inverse.diagonal(), error, forecast
     other.neighbours_, other.nearest_by_ = per_item, model.nearest_by_ if supports == "weights" else supports
     return other
@@ -176,9 +178,12 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
         other.n_users_,
         len(names),
         int(other.item_counts_.sum()),
-        solver=model.inverse_.solver,
-        dtype=model.inverse_.dtype.name,
-        neighbours=model.neighbours_,
+        solver=as_solver(
+            model.inverse_.solver,
+            dtype=model.inverse_.dtype.name,
+            neighbours=model.neighbours_,
+            nearest_by=model.nearest_by_,
+        ),
     )
     return other
 

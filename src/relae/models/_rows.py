@@ -13,17 +13,15 @@ from relae._common.checks import check_finite
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, PlanError
-from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows, transpose
-from relae.solvers import DualInverse, Inverse, NewItems, solve
+from relae.linalg import Csr, as_csr, gram_diagonal, transpose
+from relae.solvers import Dual, DualInverse, Inverse, NewItems, Rows, solve
 
 
 @dataclass(frozen=True)
-class Rows:
+class TrainingRows:
     """The rows of a fit, a row per feature and then one per user, and what is counted in them."""
 
-    x: Any
-    """A CSR matrix in memory, or `Partitions`."""
-    weights: NDArray[np.float64] | None
+    rows: Rows
     item_counts: NDArray[np.int64]
     total: float
     """The sum of the users' squared values, each times the user's weight."""
@@ -33,7 +31,7 @@ class Rows:
     """diag(XᵀX) : (items,), features with their weight. Norms of users leave it, and so the penalty, as it is."""
 
     @classmethod
-    def of(cls, data: Interactions, user_norm: float, features: Csr | None, feature_weight: float) -> "Rows":
+    def of(cls, data: Interactions, user_norm: float, features: Csr | None, feature_weight: float) -> "TrainingRows":
         """All rows of interactions in memory."""
         users = data.matrix
         x, weights = stacked(users, user_norm, features, feature_weight)
@@ -42,18 +40,14 @@ class Rows:
         total = (squares if weights is None else gram_diagonal(users, weights[-data.n_users :])).sum()
         if features is not None:
             diagonal = squares + gram_diagonal(transpose(features), np.full(features.shape[1], float(feature_weight)))
-        return cls(x, weights, counts, float(total), squares, diagonal)
+        return cls(Rows(x, weights), counts, float(total), squares, diagonal)
 
     @classmethod
-    def of_partitions(cls, data: Partitions, user_norm: float) -> "Rows":
+    def of_partitions(cls, data: Partitions, user_norm: float) -> "TrainingRows":
         """Rows that only a cluster sees."""
         if user_norm != 0:
             raise DataError(f"user_norm={user_norm!r} needs interactions in memory; partitions count users as 1")
-        return cls(data, None, data.item_counts, float(data.squares.sum()), data.squares, data.squares)
-
-    def scaled(self) -> Any:
-        """Return the rows times the roots of their weights."""
-        return self.x if isinstance(self.x, Partitions) else scaled_rows(self.x, self.weights)
+        return cls(Rows(data), data.item_counts, float(data.squares.sum()), data.squares, data.squares)
 
 
 def stacked(
@@ -112,7 +106,7 @@ def with_new_items(
     row_weights = np.full(rows.shape[0], float(weight))
     penalty = algebra.penalty(gram_diagonal(rows, row_weights), l2, dropout)
     try:
-        found = solve(rows, penalty, row_weights=row_weights, solver="dual", dtype=inverse.dtype.name)
+        found = solve(Rows(rows, row_weights), penalty, solver=Dual(dtype=inverse.dtype.name))
     except PlanError as error:
         warnings.warn(
             f"{len(new):,} items have no users, and {rows.shape[0]:,} features are too many for a square of them: "

@@ -132,7 +132,7 @@ class HistoryRecommender(Estimator, ABC):
         return (
             *(("validation", "checkpoint", "time_budget") if cls.trains else ()),
             *(("item_features", "feature_weight") if cls.uses_features else ()),
-            *(("client",) if cls.closed_form else ()),
+            *(("solver",) if cls.closed_form else ()),
         )
 
     def fit_with(self, data: Any, *, progress: Progress | None = None, **options: Any) -> Self:

@@ -1,54 +1,63 @@
-"""Two exact ways from X and Λ to P = (XᵀX + Λ)⁻¹, a local one, and the plan that chooses between them."""
+"""Ways from X and Λ to P = (XᵀX + Λ)⁻¹: two exact ones, a local one, and the plan that chooses between them."""
 
-from relae.solvers._dual import DualInverse
-from relae.solvers._inverse import Inverse
+from relae.solvers._check import TOLERANCE, residual
+from relae.solvers._dual import Dual, DualInverse
+from relae.solvers._inverse import Inverse, saved_form
 from relae.solvers._local import (
+    Local,
     LocalInverse,
     Supports,
     by_closeness,
     check_nearest_by,
+    check_neighbours,
     closeness,
     local_error,
     local_solutions,
     solve_local,
 )
+from relae.solvers._memory import available_memory, ensure_memory
 from relae.solvers._new_items import NewItems, without_new_items
-from relae.solvers._plan import (
-    DTYPES,
-    NEIGHBOURS,
-    SOLVERS,
-    Forecast,
-    Plan,
-    available_memory,
-    ensure_memory,
-    forecast,
-    plan,
-)
-from relae.solvers._primal import PrimalInverse
-from relae.solvers._solve import FORMS, TOLERANCE, Solution, failed_check, residual, saved_form, solve
+from relae.solvers._plan import NAMES, SOLVERS, Auto, Choice, Exact, Plan, as_solver, plan
+from relae.solvers._primal import Primal, PrimalInverse
+from relae.solvers._solve import Solution, solve
+from relae.solvers._solver import DTYPES, NEIGHBOURS, Forecast, Memory, Rows, Shape, Solver
+
+FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse, "local": LocalInverse}
+"""The forms that an inverse can be kept in."""
 
 __all__ = [
     "DTYPES",
     "FORMS",
+    "NAMES",
     "NEIGHBOURS",
     "SOLVERS",
     "TOLERANCE",
+    "Auto",
+    "Choice",
+    "Dual",
     "DualInverse",
+    "Exact",
     "Forecast",
     "Inverse",
+    "Local",
     "LocalInverse",
+    "Memory",
     "NewItems",
     "Plan",
+    "Primal",
     "PrimalInverse",
+    "Rows",
+    "Shape",
     "Solution",
+    "Solver",
     "Supports",
+    "as_solver",
     "available_memory",
     "by_closeness",
     "check_nearest_by",
+    "check_neighbours",
     "closeness",
     "ensure_memory",
-    "failed_check",
-    "forecast",
     "local_error",
     "local_solutions",
     "plan",

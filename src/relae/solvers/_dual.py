@@ -6,7 +6,7 @@ Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ �
 the place of X.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from relae._common.progress import Fraction
 from relae.linalg import (
     FLOAT64,
     FLOATS,
@@ -36,7 +37,9 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
+from relae.solvers._check import residual
 from relae.solvers._primal import PrimalInverse
+from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
 
 _STRIP = 2048
 
@@ -226,17 +229,29 @@ def scaled_transpose(x: Csr, penalty: NDArray[np.float64]) -> Csr:
     return scaled
 
 
-def solve_dual(
-    x: Csr,
-    penalty: NDArray[np.float64],
-    row_weights: NDArray[np.float64] | None,
-    progress: Callable[[float], None] | None,
-) -> DualInverse:
-    """K⁻¹ = (I + X Λ⁻¹ Xᵀ)⁻¹, built and inverted in one square array."""
-    m = x.shape[0]
-    weighted = scaled_rows(x, row_weights)
-    scaled = scaled_transpose(weighted, penalty)
-    square = np.empty((m, m), x.dtype)
-    gram(weighted, scaled, square)
-    square.flat[:: m + 1] += 1
-    return DualInverse(invert_spd(square, progress), x, penalty, row_weights, scaled)
+@dataclass(frozen=True)
+class Dual(Solver):
+    """K⁻¹ = (I + √D X Λ⁻¹ Xᵀ √D)⁻¹, built and inverted in one square array of users × users."""
+
+    name = "dual"
+    exact = True
+    grows_with = "users"
+
+    def forecast(self, shape: Shape) -> Forecast:
+        """Return the cost of a square of users."""
+        return square_forecast(self, shape)
+
+    def solve(
+        self, rows: Rows, penalty: NDArray[np.float64], progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple[DualInverse, float]:
+        """Return P as K⁻¹ and X, and its error."""
+        x = as_csr(rows.x, np.dtype(self.dtype))
+        m = x.shape[0]
+        weighted = rows.scaled(x)
+        scaled = scaled_transpose(weighted, penalty)
+        square = np.empty((m, m), x.dtype)
+        gram(weighted, scaled, square)
+        del weighted
+        square.flat[:: m + 1] += 1
+        inverse = DualInverse(invert_spd(square, progress), x, penalty, rows.weights, scaled)
+        return inverse, residual(inverse, rows, penalty, rng)

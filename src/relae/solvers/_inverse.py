@@ -48,3 +48,17 @@ class Inverse(Protocol):
 
     def apply(self, vectors: Dense) -> Dense:
         """P @ vectors : (items, columns), for the check."""
+
+
+def saved_form(solver: str, form: str) -> str:
+    """Return the form that an inverse of a solver is saved in: "auto" is the one that serves fastest.
+
+    A ValueError if there is no way from the solver to the form.
+    """
+    if form == "auto":
+        return "primal" if solver == "dual" else solver
+    if form in ("fitted", solver):
+        return solver
+    if form == "primal" and solver == "dual":
+        return form
+    raise ValueError(f"this model has the {solver} form, and cannot be saved in the {form} form")

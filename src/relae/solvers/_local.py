@@ -8,12 +8,15 @@ What is kept is P̂, whose column j is p, sparse and not symmetric. With all ite
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.checks import check_whole
+from relae._common.progress import Fraction
 from relae.linalg import (
     BLOCK,
     SQUARE_BYTES,
@@ -30,10 +33,12 @@ from relae.linalg import (
     gram_diagonal,
     labelled,
     local_columns,
+    local_workspace_bytes,
     nearest,
     sparse_sparse,
     transpose,
 )
+from relae.solvers._solver import NEIGHBOURS, Forecast, Rows, Shape, Solver, runtime_bytes, sparse_bytes
 
 _LED = 50  # items for each one whose neighbours make a group
 _PROBES = 4  # of each block
@@ -102,6 +107,12 @@ class LocalInverse:
         return np.asarray(self.columns @ vectors)
 
 
+def check_neighbours(neighbours: int, nearest_by: str) -> None:
+    """Raise a ValueError if there cannot be so many neighbours, or they cannot be chosen so."""
+    check_whole("neighbours", neighbours)
+    check_nearest_by(nearest_by)
+
+
 def check_nearest_by(nearest_by: str) -> None:
     """Raise a ValueError if neighbours cannot be chosen so."""
     if nearest_by not in ("cosine", "count"):
@@ -130,10 +141,48 @@ def busiest_first(x: Csr) -> Csr:
     return as_csr(x[np.argsort(-np.diff(x.indptr), kind="stable")], x.dtype)
 
 
+@dataclass(frozen=True)
+class Local(Solver):
+    """P̂ column by column, each item explained by its nearest items only: an approximation.
+
+    Parameters
+    ----------
+    neighbours : int
+        Items that explain an item, itself included.
+    nearest_by : "cosine" or "count"
+        Nearest by the cosine of co-occurrence, or by its count.
+    """
+
+    neighbours: int = NEIGHBOURS
+    nearest_by: str = "cosine"
+
+    name = "local"
+    exact = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_neighbours(self.neighbours, self.nearest_by)
+
+    def forecast(self, shape: Shape) -> Forecast:
+        """Return the cost of a small square per item; the result is held twice when columns are turned into rows."""
+        itemsize, count = np.dtype(self.dtype).itemsize, int(min(self.neighbours, shape.items))
+        result = 2 * (shape.items * count * (itemsize + 4) + 8 * shape.items)
+        work = local_workspace_bytes(shape.users, shape.items, count, itemsize)
+        added = sparse_bytes(shape, itemsize) + result + work + runtime_bytes()
+        return Forecast(self.name, self.dtype, count, shape.items * count**3 / 3, added)
+
+    def solve(
+        self, rows: Rows, penalty: NDArray[np.float64], progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple[LocalInverse, float]:
+        """Return P̂ as a sparse matrix, and the error of a few of its columns."""
+        x = busiest_first(rows.scaled(as_csr(rows.x, np.dtype(self.dtype))))
+        return solve_local(x, penalty, progress, by_closeness(x, self.neighbours, self.nearest_by), rng)
+
+
 def solve_local(
     x: Csr,
     penalty: NDArray[np.float64],
-    progress: Callable[[float], None] | None,
+    progress: Fraction | None,
     supports: Supports,
     rng: np.random.Generator,
 ) -> tuple[LocalInverse, float]:
@@ -160,7 +209,7 @@ def local_solutions(
     penalty: NDArray[np.float64],
     items: Items,
     supports: Supports,
-    progress: Callable[[float], None] | None,
+    progress: Fraction | None,
     rng: np.random.Generator,
 ) -> tuple[Any, float]:
     """The columns of P̂ of some items : (all items, items) by columns, and the error of a few of them."""

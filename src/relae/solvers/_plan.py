@@ -1,44 +1,29 @@
-"""What a fit would cost here, before anything is allocated.
+"""Which solver does a fit here, and what it would cost, before anything is allocated.
 
 An exact fit is one dense square: items × items (primal) or users × users (dual). Where neither fits into memory, each
-item is explained by its nearest items only (local). The forecast counts the bytes that the code really takes, and a fit
-that cannot fit is refused with the figures and the way out.
+item is explained by its nearest items only (local). Every solver forecasts the bytes that its code really takes, and a
+fit that cannot fit is refused with the figures and the way out.
 """
 
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from relae._common.checks import check_whole
-from relae._common.limits import free_address_space
-from relae._common.words import in_bytes
+from relae._common.progress import Fraction
 from relae.errors import PlanError
-from relae.linalg import inverse_workspace_bytes, local_workspace_bytes
+from relae.solvers._dual import Dual
+from relae.solvers._inverse import Inverse
+from relae.solvers._local import Local, check_neighbours
+from relae.solvers._primal import Primal
+from relae.solvers._solver import NEIGHBOURS, Forecast, Memory, Rows, Shape, Solver
 
-Solver = Literal["primal", "dual", "local"]
-EXACT: tuple[Solver, ...] = ("primal", "dual")
-SOLVERS: tuple[Solver, ...] = (*EXACT, "local")
-NEIGHBOURS = 200
-DTYPES = ("float32", "float64")
+SOLVERS: dict[str, type[Solver]] = {"primal": Primal, "dual": Dual, "local": Local}
+"""The solvers of one machine, by name."""
 
-_RUNTIME_BYTES = 130e6  # what the compiler and the compiled kernels add to a process that has not used them yet
 _DUAL_ADVANTAGE = 0.9  # new users cost the dual form more, so it has to be clearly smaller to be chosen
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Cost of one solver: rows of its square (or squares, if local), flops, bytes added to the process at the peak."""
-
-    solver: Solver
-    dtype: str
-    square: int
-    flops: float
-    added_bytes: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +39,7 @@ class Plan:
     available_bytes: int
 
     @property
-    def solver(self) -> Solver:
+    def solver(self) -> str:
         """Name of the chosen solver."""
         return self.chosen.solver
 
@@ -66,7 +51,7 @@ class Plan:
     @property
     def exact(self) -> bool:
         """Whether every item can be explained by every other one."""
-        return self.solver in EXACT
+        return self.solver != Local.name
 
     @property
     def peak_bytes(self) -> int:
@@ -74,26 +59,113 @@ class Plan:
         return self.process_bytes + self.chosen.added_bytes
 
 
+class Choice(Solver):
+    """Several solvers, of which the most preferred one that fits into memory does the work."""
+
+    def forecast(self, shape: Shape) -> Forecast:
+        """Return the forecast of the one that would do it."""
+        return choose(self, shape)[1].chosen
+
+    def solve(
+        self, rows: Rows, penalty: NDArray[np.float64], progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple[Inverse, float]:
+        """Return P and its error by the one that is chosen for these rows."""
+        return choose(self, rows.shape)[0].solve(rows, penalty, progress, rng)
+
+
+@dataclass(frozen=True)
+class Auto(Choice):
+    """The smaller exact square that fits, and where none fits the local form, which is an approximation."""
+
+    neighbours: int = NEIGHBOURS
+    nearest_by: str = "cosine"
+
+    name = "auto"
+    exact = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_neighbours(self.neighbours, self.nearest_by)
+
+    def members(self) -> Sequence[Solver]:
+        """Return primal, dual and local."""
+        local = Local(self.neighbours, self.nearest_by, dtype=self.dtype)
+        return (Primal(dtype=self.dtype), Dual(dtype=self.dtype), local)
+
+    def preference(self, shape: Shape) -> Sequence[str]:
+        """Return the exact solvers, the dual one first only if it is clearly smaller, and the local one."""
+        return (*_exact_order(shape), Local.name)
+
+    def repairs(self) -> Sequence[Solver]:
+        """Return the same in float64, and the primal form: on hard data the dual form loses more digits."""
+        return (self.in_float64(), Primal(dtype="float64"))
+
+
+@dataclass(frozen=True)
+class Exact(Choice):
+    """The smaller exact square that fits."""
+
+    name = "exact"
+    exact = True
+
+    def members(self) -> Sequence[Solver]:
+        """Return primal, dual and local; the last one for advice only."""
+        return Auto(dtype=self.dtype).members()
+
+    def preference(self, shape: Shape) -> Sequence[str]:
+        """Return the exact solvers, the dual one first only if it is clearly smaller."""
+        return _exact_order(shape)
+
+    def repairs(self) -> Sequence[Solver]:
+        """Return the same in float64, and the primal form: on hard data the dual form loses more digits."""
+        return (self.in_float64(), Primal(dtype="float64"))
+
+
+def _exact_order(shape: Shape) -> tuple[str, str]:
+    if shape.users < _DUAL_ADVANTAGE * shape.items:
+        return Dual.name, Primal.name
+    return Primal.name, Dual.name
+
+
+NAMES: dict[str, type[Solver]] = {"auto": Auto, "exact": Exact, **SOLVERS}
+"""What a solver can be called, and what that stands for."""
+
+
+def as_solver(solver: Solver | str, **settings: Any) -> Solver:
+    """Return the solver of a name, with its defaults or those of the settings that it has; an object as it is.
+
+    Parameters
+    ----------
+    solver : "auto", "exact", "primal", "dual", "local", or a Solver
+    settings
+        dtype, neighbours, nearest_by; None is a default, and what a solver does not have is left out.
+    """
+    if isinstance(solver, Solver):
+        return solver
+    if solver not in NAMES:
+        raise ValueError(
+            f"solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got {solver!r} (or a Solver object)"
+        )
+    kind = NAMES[solver]
+    return kind(**{k: v for k, v in settings.items() if v is not None and k in kind.__dataclass_fields__})
+
+
 def plan(
     users: int,
     items: int,
     nonzeros: int,
     *,
-    solver: str = "auto",
-    dtype: str = "float32",
-    neighbours: int = NEIGHBOURS,
+    solver: Solver | str = "auto",
     available_bytes: int | None = None,
 ) -> Plan:
     """Choose a solver for a matrix of this size, or refuse.
 
     Parameters
     ----------
-    solver : "auto", "exact", "primal", "dual" or "local"
+    solver : "auto", "exact", "primal", "dual", "local", or a Solver
         "exact" takes the smaller square that fits; the dual one only if it is clearly smaller. "auto" does the same,
-        and where none fits takes "local", which is an approximation.
-    dtype : "float32" or "float64"
-    neighbours : int
-        Items that explain an item, itself included, in the local form.
+        and where none fits takes "local", which is an approximation. A name is short for the object with its defaults:
+        `Local(neighbours=100)` and `Primal(dtype="float64")` have others.
     available_bytes : int, optional
         Memory the fit may add to this process; measured if not given.
 
@@ -102,140 +174,28 @@ def plan(
     PlanError
         If the solver asked for, or every one, needs more memory than there is.
     """
-    if solver not in ("auto", "exact", *SOLVERS):
-        raise ValueError(f"solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got {solver!r}")
-    check_whole("neighbours", neighbours)
-    precision = check_dtype(dtype)
-    if min(users, items) < 1:
-        raise ValueError(f"a fit needs at least one user and one item, got {users} users and {items} items")
-    available = available_memory() if available_bytes is None else available_bytes
-    forecasts = tuple(forecast(name, users, items, nonzeros, precision, int(neighbours)) for name in SOLVERS)
-    fitting = {f.solver: f for f in forecasts if f.added_bytes <= available}
-    if solver in ("auto", "exact"):
-        order = EXACT[::-1] if users < _DUAL_ADVANTAGE * items else EXACT
-        name = next((name for name in (*order, *(["local"] if solver == "auto" else [])) if name in fitting), None)
-    else:
-        name = next((name for name in fitting if name == solver), None)
+    return choose(as_solver(solver), Shape(users, items, nonzeros), available_bytes)[1]
+
+
+def choose(solver: Solver, shape: Shape, available_bytes: int | None = None) -> tuple[Solver, Plan]:
+    """Return the solver that does the work, and the plan; a PlanError if none fits."""
+    if min(shape.users, shape.items) < 1:
+        raise ValueError(f"a fit needs at least one user and one item, got {shape.users} users and {shape.items} items")
+    memory = solver.memory() if available_bytes is None else Memory(solver.memory().process, available_bytes)
+    members = _alternatives(solver)
+    forecasts = tuple(each.forecast(shape) for each in members)
+    fitting = {each.name: (each, cost) for each, cost in zip(members, forecasts, strict=True) if cost.fits(memory[1])}
+    name = next((name for name in solver.preference(shape) if name in fitting), None)
     if name is None:
-        raise PlanError(_refusal(forecasts, solver, available, users, items))
-    return Plan(users, items, nonzeros, fitting[name], forecasts, process_memory(), available)
+        raise PlanError(solver.refusal(shape, members, forecasts, memory))
+    own, cost = fitting[name]
+    return own, Plan(*shape, cost, forecasts, *memory)
 
 
-def check_dtype(dtype: Any) -> str:
-    """Return the name of a precision that is supported."""
-    try:
-        name = "" if dtype is None else str(np.dtype(dtype).name)
-    except TypeError:
-        name = ""
-    if name not in DTYPES:
-        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
-    return name
-
-
-def forecast(
-    solver: Solver, users: int, items: int, nonzeros: int, dtype: str, neighbours: int = NEIGHBOURS
-) -> Forecast:
-    """Flops and bytes of one solver, from what its code allocates."""
-    itemsize = np.dtype(dtype).itemsize
-    if solver == "local":
-        return _local_forecast(users, items, nonzeros, dtype, min(neighbours, items))
-    square = items if solver == "primal" else users
-    csr = nonzeros * (itemsize + 4) + 8 * (users + items)
-    sparse = 2 * csr  # the matrix in the solver's own precision, and its transpose
-    inverse = inverse_workspace_bytes(square, itemsize)
-    probes = 8 * nonzeros + 16 * 8 * (users + items)  # the check at the end, in float64
-    runtime = 0 if "numba" in sys.modules else int(_RUNTIME_BYTES)
-    added = itemsize * square * square + sparse + max(inverse, probes) + runtime
-    return Forecast(solver, dtype, square, float(square) ** 3, added)
-
-
-def _local_forecast(users: int, items: int, nonzeros: int, dtype: str, neighbours: int) -> Forecast:
-    """A small square per item; the result is there twice when it is turned from columns into rows."""
-    itemsize = np.dtype(dtype).itemsize
-    sparse = 2 * (nonzeros * (itemsize + 4) + 8 * (users + items))
-    result = 2 * (items * neighbours * (itemsize + 4) + 8 * items)
-    runtime = 0 if "numba" in sys.modules else int(_RUNTIME_BYTES)
-    added = sparse + result + local_workspace_bytes(users, items, neighbours, itemsize) + runtime
-    return Forecast("local", dtype, neighbours, items * neighbours**3 / 3, added)
-
-
-def _refusal(forecasts: tuple[Forecast, ...], solver: str, available: int, users: int, items: int) -> str:
-    counted = {"primal": f"{items:,} items", "dual": f"{users:,} users", "local": f"{items:,} items"}
-    asked = [f for f in forecasts if solver in ("auto", f.solver) or (solver == "exact" and f.solver in EXACT)]
-    needs = " and ".join(
-        f"{counted[f.solver]} need {in_bytes(f.added_bytes)} in the {f.solver} form ({f.dtype})" for f in asked
-    )
-    ways = [
-        f"use solver={f.solver!r} ({in_bytes(f.added_bytes)})"
-        for f in forecasts
-        if f not in asked and f.added_bytes <= available
-    ]
-    if any(f.dtype == "float64" for f in asked):
-        ways.append("use dtype='float32' (half of it)")
-    ways.append("drop rare items or inactive users (min_item_count, min_user_count), or use a machine with more memory")
-    return f"{needs}, and {in_bytes(available)} are available: {', or '.join(ways)}"
-
-
-def ensure_memory(needed: float, what: str, way_out: str) -> None:
-    """Raise a PlanError if `needed` bytes are not available."""
-    available = available_memory()
-    if needed > available:
-        raise PlanError(f"{what} needs {in_bytes(needed)}, and {in_bytes(available)} are available: {way_out}")
-
-
-def process_memory() -> int:
-    """Resident bytes of this process."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
-
-def available_memory() -> int:
-    """Bytes this process can still take: the machine's, its control groups' and its own limit, the least of them."""
-    import psutil
-
-    free = [int(psutil.virtual_memory().available), *_control_group_memory()]
-    within_limit = free_address_space()
-    return max(min([*free, *([] if within_limit is None else [within_limit])]), 0)
-
-
-def _control_group_memory(
-    membership: str = "/proc/self/cgroup", mount: str | os.PathLike[str] = "/sys/fs/cgroup"
-) -> Iterator[int]:
-    """Free bytes of each control group of this process that has a memory limit (cgroup v1 and v2, parents too)."""
-    try:
-        lines = Path(membership).read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            root, names = Path(mount), ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            root = Path(mount, "memory")
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        group = root / path.lstrip("/")
-        for folder in (group, *group.parents):
-            free = _group_free(folder, *names)
-            if free is not None:
-                yield free
-            if folder == root:
-                break
-
-
-def _group_free(folder: Path, limit_name: str, usage_name: str, cache_name: str) -> int | None:
-    try:
-        limit = (folder / limit_name).read_text().strip()
-        if limit == "max" or int(limit) > 1 << 60:  # v1 writes "no limit" as a huge number
-            return None
-        usage = int((folder / usage_name).read_text())
-    except (OSError, ValueError):
-        return None
-    try:
-        statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        cache = int(statistics.get(cache_name, 0))
-    except (OSError, ValueError):
-        cache = 0
-    return int(limit) - usage + cache  # file cache is given back on demand
+def _alternatives(solver: Solver) -> Sequence[Solver]:
+    """Return the members of a choice, or a solver beside the others of this machine in the same precision."""
+    members = solver.members()
+    if members:
+        return members
+    beside = [solver if each.name == solver.name else each for each in Auto(dtype=solver.dtype).members()]
+    return beside if solver in beside else [*beside, solver]

@@ -1,12 +1,13 @@
 """P by inverting G + Λ itself: a square of items × items."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from relae._common.progress import Fraction
 from relae.linalg import (
     FLOATS,
     Arrays,
@@ -14,12 +15,15 @@ from relae.linalg import (
     Dense,
     Expected,
     Layout,
+    as_csr,
     dense_sparse,
     gram,
     invert_spd,
     sparse_dense,
     transpose,
 )
+from relae.solvers._check import residual
+from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
 
 _STRIP = 2048
 
@@ -106,10 +110,26 @@ class PrimalInverse:
         return np.asarray(self.square @ vectors)
 
 
-def solve_primal(x: Csr, penalty: NDArray[np.float64], progress: Callable[[float], None] | None) -> PrimalInverse:
-    """P = (XᵀX + Λ)⁻¹, built and inverted in one square array."""
-    n = x.shape[1]
-    square = np.empty((n, n), x.dtype)
-    gram(transpose(x), x, square)
-    square.flat[:: n + 1] += penalty.astype(x.dtype)
-    return PrimalInverse(invert_spd(square, progress))
+@dataclass(frozen=True)
+class Primal(Solver):
+    """P = (XᵀDX + Λ)⁻¹, built and inverted in one square array of items × items."""
+
+    name = "primal"
+    exact = True
+
+    def forecast(self, shape: Shape) -> Forecast:
+        """Return the cost of a square of items."""
+        return square_forecast(self, shape)
+
+    def solve(
+        self, rows: Rows, penalty: NDArray[np.float64], progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple[PrimalInverse, float]:
+        """Return P as a dense array, and its error."""
+        x = rows.scaled(as_csr(rows.x, np.dtype(self.dtype)))
+        n = x.shape[1]
+        square = np.empty((n, n), x.dtype)
+        gram(transpose(x), x, square)
+        square.flat[:: n + 1] += penalty.astype(x.dtype)
+        del x
+        inverse = PrimalInverse(invert_spd(square, progress))
+        return inverse, residual(inverse, rows, penalty, rng)

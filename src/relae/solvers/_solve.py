@@ -1,6 +1,5 @@
-"""From X and Λ to P: plan, solve, and let the result check itself."""
+"""From the rows of a fit and Λ to P: plan, solve, check, and repair. One loop for every solver."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,32 +8,11 @@ from numpy.typing import NDArray
 from relae._common.progress import Progress, of_stage
 from relae._common.words import in_bytes
 from relae.errors import PlanError, PrecisionError
-from relae.linalg import Csr, as_csr, scaled_rows
-from relae.solvers._dual import DualInverse, solve_dual
+from relae.linalg import Csr
+from relae.solvers._check import TOLERANCE
 from relae.solvers._inverse import Inverse
-from relae.solvers._local import LocalInverse, busiest_first, by_closeness, solve_local
-from relae.solvers._plan import NEIGHBOURS, Plan, check_dtype, plan
-from relae.solvers._primal import PrimalInverse, solve_primal
-
-FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse, "local": LocalInverse}
-"""The forms that an inverse can be kept in."""
-
-TOLERANCE = 1e-3
-_PROBES = 4
-
-
-def saved_form(solver: str, form: str) -> str:
-    """Return the form that an inverse of a solver is saved in: "auto" is the one that serves fastest.
-
-    A ValueError if there is no way from the solver to the form.
-    """
-    if form == "auto":
-        return "primal" if solver == "dual" else solver
-    if form in ("fitted", solver):
-        return solver
-    if form == "primal" and solver == "dual":
-        return form
-    raise ValueError(f"this model has the {solver} form, and cannot be saved in the {form} form")
+from relae.solvers._plan import Plan, as_solver, choose
+from relae.solvers._solver import Rows, Solver
 
 
 @dataclass(frozen=True)
@@ -47,113 +25,61 @@ class Solution:
 
 
 def solve(
-    x: Csr,
+    rows: Rows | Csr,
     penalty: NDArray[np.float64],
     *,
-    row_weights: NDArray[np.float64] | None = None,
-    solver: str = "auto",
-    dtype: str = "float32",
-    neighbours: int = NEIGHBOURS,
-    nearest_by: str = "cosine",
+    solver: Solver | str = "auto",
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
 ) -> Solution:
-    """P = (XᵀDX + Λ)⁻¹ by the solver that the plan chooses, checked.
+    """P = (XᵀDX + Λ)⁻¹ by a solver, or by the one that a choice of them plans, checked.
 
     A float32 result that fails its check is thrown away and made again in float64.
 
     Parameters
     ----------
-    x : (users, items) CSR
+    rows : X : (users, items), with D as `Rows`
     penalty : (items,), positive
-    row_weights : (users,), positive; D, which is 1 if not given
-    neighbours, nearest_by : of the local solver
+    solver : a Solver, or "auto", "exact", "primal", "dual", "local"
     rng : of the probes of the check; the same ones each time if not given
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    users, items = x.shape
+    rows = rows if isinstance(rows, Rows) else Rows(rows)
+    solver = as_solver(solver)
     failures: list[str] = []
     tried: set[tuple[str, str]] = set()
-    for method, precision in _attempts(solver, check_dtype(dtype)):
+    for attempt in (solver, *solver.repairs()):
         try:
-            chosen = plan(users, items, x.nnz, solver=method, dtype=precision, neighbours=neighbours)
+            own, planned = choose(attempt, rows.shape)
         except PlanError as error:
             if not failures:
                 raise
             raise PrecisionError(
-                f"{failed_check(failures)}; the repair in {precision} does not fit: {error}"
+                f"{_failed_check(failures)}; the repair in {attempt.dtype} does not fit: {error}"
             ) from error
-        if (chosen.solver, precision) in tried:
+        if (own.name, own.dtype) in tried:
             continue
-        tried.add((chosen.solver, precision))
-        stage = "inverse" if not failures else f"inverse again, {chosen.solver} in {precision}"
-        with np.errstate(all="ignore"):  # what overflows is found by the check
-            try:
-                report = of_stage(progress, stage)
-                inverse, error_found = _invert(x, penalty, row_weights, chosen, report, nearest_by, rng)
-            except np.linalg.LinAlgError:
-                failures.append(f"the {chosen.solver} matrix is not positive definite in {precision}")
-                continue
+        tried.add((own.name, own.dtype))
+        stage = "inverse" if not failures else f"inverse again, {own.name} in {own.dtype}"
+        try:
+            with np.errstate(all="ignore"):  # what overflows is found by the check
+                inverse, error_found = own.solve(rows, penalty, of_stage(progress, stage), rng)
+        except np.linalg.LinAlgError:
+            failures.append(f"the {own.name} matrix is not positive definite in {own.dtype}")
+            continue
+        except MemoryError as error:
+            needed = in_bytes(planned.chosen.added_bytes)
+            raise PlanError(f"the {own.name} solver could not get its {needed}: {error}") from error
         if error_found <= TOLERANCE:
-            return Solution(inverse, chosen, error_found)
-        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {precision} ({chosen.solver})")
+            return Solution(inverse, planned, error_found)
+        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {own.dtype} ({own.name})")
         del inverse  # its square goes before the next one comes
-    raise PrecisionError(failed_check(failures))
+    raise PrecisionError(_failed_check(failures))
 
 
-def _attempts(solver: str, dtype: str) -> list[tuple[str, str]]:
-    """What to try, one after the other. On hard data the dual form loses more digits than the primal one."""
-    attempts = [(solver, dtype), (solver, "float64")]
-    return [*attempts, ("primal", "float64")] if solver in ("auto", "exact") else attempts
-
-
-def failed_check(failures: list[str]) -> str:
+def _failed_check(failures: list[str]) -> str:
     """Say what was tried and how it failed."""
     return (
         f"the inverse failed its check: {', '.join(failures)} ({TOLERANCE:g} is allowed). "
         "The penalty is too small for this data: raise l2"
     )
-
-
-def _invert(
-    x: Csr,
-    penalty: NDArray[np.float64],
-    row_weights: NDArray[np.float64] | None,
-    chosen: Plan,
-    progress: Callable[[float], None] | None,
-    nearest_by: str,
-    rng: np.random.Generator,
-) -> tuple[Inverse, float]:
-    """Return P and its error."""
-    own = as_csr(x, np.dtype(chosen.dtype))
-    inverse: Inverse
-    try:
-        if chosen.solver == "dual":
-            inverse = solve_dual(own, penalty, row_weights, progress)
-        elif chosen.solver == "primal":
-            inverse = solve_primal(scaled_rows(own, row_weights), penalty, progress)
-        else:
-            own = busiest_first(scaled_rows(own, row_weights))
-            return solve_local(own, penalty, progress, by_closeness(own, chosen.chosen.square, nearest_by), rng)
-        return inverse, residual(inverse, x, penalty, rng, row_weights)
-    except MemoryError as error:
-        needed = in_bytes(chosen.chosen.added_bytes)
-        raise PlanError(f"the {chosen.solver} solver could not get its {needed}: {error}") from error
-
-
-def residual(
-    inverse: Inverse,
-    x: Csr,
-    penalty: NDArray[np.float64],
-    rng: np.random.Generator,
-    row_weights: NDArray[np.float64] | None = None,
-) -> float:
-    """The largest ‖(G + Λ) P v − v‖ / ‖v‖ over a few random v, with G + Λ applied in float64 through the sparse X."""
-    vectors = rng.standard_normal((inverse.n_items, _PROBES)).astype(inverse.dtype)
-    projected = inverse.apply(vectors).astype(np.float64)
-    by_row = x @ projected
-    if row_weights is not None:
-        by_row *= row_weights[:, None]
-    back = x.T @ by_row + penalty[:, None] * projected
-    errors = np.linalg.norm(back - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
-    return float(errors.max()) if np.isfinite(errors).all() else np.inf

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relae.data import Interactions, encode_texts
 from relae.linalg import Csr, as_csr
-from relae.solvers import NEIGHBOURS, by_closeness, saved_form
+from relae.solvers import Solver, as_solver, by_closeness, saved_form
 
 _HEADER = 128  # bytes before the numbers of an .npy file
 _SAMPLE = 1000  # items by which the neighbours of all are estimated
@@ -20,11 +20,9 @@ Shape = tuple[int, np.dtype[Any]]
 
 def forecast_size(
     data: Interactions,
-    solver: str,
+    solver: Solver | str,
     *,
     form: str = "auto",
-    dtype: str = "float32",
-    neighbours: int = NEIGHBOURS,
     histories: bool = True,
 ) -> int:
     """Return the bytes that `save` will write for a linear autoencoder fitted to `data`.
@@ -37,15 +35,14 @@ def forecast_size(
     data
         What will be fitted to, features included.
     solver
-        The solver of the fit: "primal", "dual" or "local".
+        The solver of the fit: "primal", "dual" or "local", or such an object.
     form, histories
         How it will be saved; see `save`.
-    dtype, neighbours
-        Of the fit.
     """
-    kept = saved_form(solver, form)
-    precision = np.dtype(dtype)
-    arrays = [*_items(data), *_inverse(data, kept, precision, neighbours), *_features(data, precision)]
+    solver = as_solver(solver)
+    kept = saved_form(solver.name, form)
+    precision = np.dtype(solver.dtype)
+    arrays = [*_items(data), *_inverse(data, kept, solver), *_features(data, precision)]
     if histories:
         arrays += [_flat(data.users.encode())]
         if kept != "dual" or data.features is not None:  # otherwise the inverse has them already
@@ -67,14 +64,14 @@ def _items(data: Interactions) -> Iterator[Shape]:
         yield data.n_items, np.dtype(np.float64)
 
 
-def _inverse(data: Interactions, form: str, dtype: np.dtype[Any], neighbours: int) -> Iterator[Shape]:
-    x = _rows(data)
+def _inverse(data: Interactions, form: str, solver: Solver) -> Iterator[Shape]:
+    x, dtype = _rows(data), np.dtype(solver.dtype)
     if form == "primal":
         yield data.n_items**2, dtype
     elif form == "dual":
         yield from _dual(x.shape[0], x.nnz, dtype, weighted=data.features is not None)
     else:
-        yield from _sparse(_local_entries(x, neighbours), data.n_items, dtype)
+        yield from _sparse(_local_entries(x, solver), data.n_items, dtype)
 
 
 def _features(data: Interactions, dtype: np.dtype[Any]) -> Iterator[Shape]:
@@ -109,11 +106,11 @@ def _rows(data: Interactions) -> Csr:
     return as_csr(sp.vstack([data.features.matrix.T, data.matrix]), data.matrix.dtype)
 
 
-def _local_entries(x: Csr, neighbours: int) -> int:
+def _local_entries(x: Csr, solver: Solver) -> int:
     """How many neighbours all items have, themselves included: as many as a sample of them, on average."""
     items = x.shape[1]
     sample = np.random.default_rng(0).choice(items, min(_SAMPLE, items), replace=False)
-    _, sizes = by_closeness(x, neighbours, "cosine")(np.sort(sample))
+    _, sizes = by_closeness(x, solver.neighbours, solver.nearest_by)(np.sort(sample))
     return int(np.rint(sizes.mean() * items))
 
 

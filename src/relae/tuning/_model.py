@@ -12,6 +12,7 @@ from relae.data import Interactions
 from relae.errors import DataError, PrecisionError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.recommender import HistoryRecommender, Range
+from relae.solvers import Solver
 from relae.tuning._box import BoxSearch
 from relae.tuning._journal import Journal
 from relae.tuning._judge import Judge
@@ -32,6 +33,7 @@ def tune_model(
     journal: Journal | None = None,
     time_budget: float | None = None,
     lengths: ArrayLike | None = None,
+    solver: Solver | str | None = None,
     progress: Progress | None = None,
     on_trial: Callable[[ModelTrial, ModelTuning], None] | None = None,
 ) -> ModelTuning:
@@ -67,6 +69,8 @@ def tune_model(
         budget is given what is left.
     lengths
         As of `tune`.
+    solver
+        As of the `fit` of a linear autoencoder.
     progress
         Called with the name of a stage and the fraction of it that is done.
     on_trial
@@ -87,7 +91,8 @@ def tune_model(
             return ModelTuning(model, objective, searched, trials, complete=False)
         left = None if time_budget is None else time_budget - sum(spent)
         report = of_trials(progress, "search", len(trials), plan.size)
-        options = {"time_budget": left, "checkpoint": None if journal is None else journal.checkpoint(setting)}
+        checkpoint = None if journal is None else journal.checkpoint(setting)
+        options = {"time_budget": left, "checkpoint": checkpoint, "solver": solver}
         started = perf_counter()
         try:
             trial = _trial(with_parameters(model, setting), setting, split, judge, names, ks, options, report)

@@ -1,9 +1,8 @@
 """The loop: fit, project the validation users once, rank for every ξ, write it down, forget the inverse."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +12,7 @@ from relae.algebra import Dial
 from relae.errors import DataError
 from relae.evaluation import DEFAULT_METRICS, Split, evaluate
 from relae.models import DAN, RDLAE, suggested_l2
+from relae.solvers import Solver
 from relae.tuning._journal import Journal
 from relae.tuning._judge import Judge
 from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
@@ -30,9 +30,7 @@ def tune(
     budget: int = 16,
     constraint: Constraint | None = None,
     metrics: Sequence[str] = DEFAULT_METRICS,
-    solver: str = "auto",
-    dtype: str = "float32",
-    neighbours: int | None = None,
+    solver: Solver | str = "auto",
     norms: bool = False,
     choose: Choice = "tail",
     lengths: ArrayLike | None = None,
@@ -61,8 +59,8 @@ def tune(
         What to keep meanwhile, such as `Constraint("ndcg@100", loss=0.01)` with the objective "tail_recall@100".
     metrics
         What else to evaluate at every point, at the same cut-off.
-    solver, dtype, neighbours
-        As of the models.
+    solver
+        As of the models' `fit`.
     norms
         Search DAN: also norms of users, which cost inversions, and of items, which do not. The l2 are scaled with the
         norm of users. A "grid" has 11 of these norms: 1,210 inversions.
@@ -86,7 +84,6 @@ def tune(
     check_choice(choose)
     wanted = [objective, *([constraint.metric] if constraint else [])]
     names, ks = asked(wanted, metrics, split.n_candidates)
-    how = {"solver": solver, "dtype": dtype} | ({} if neighbours is None else {"neighbours": neighbours})
     plan = planned(search, split, objective, budget, constraint, norms)
     trials = [] if journal is None else journal.of(Trial)
     untuned = untuned_point(split, norms)
@@ -100,7 +97,7 @@ def tune(
             return replace(result, complete=False)
         report = of_trials(progress, "search", len(trials), size)
         also = [Dial(untuned.xi, untuned.item_norm)] if setting == first else []
-        trial = _trial(split, setting, plan, also, judge, names, ks, how, report)
+        trial = _trial(split, setting, plan, also, judge, names, ks, solver, report)
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
@@ -120,13 +117,13 @@ def _trial(
     judge: Judge,
     names: Sequence[str],
     ks: Sequence[int],
-    how: Mapping[str, Any],
+    solver: Solver | str,
     progress: Progress | None,
 ) -> Trial:
     """Fit once, and evaluate every dial of the plan, and others."""
     l2, dropout, norm = setting
     started = perf_counter()
-    model = DAN(l2, dropout, user_norm=norm, **how).fit(split.train, progress=progress)
+    model = DAN(l2, dropout, user_norm=norm).fit(split.train, solver=solver, progress=progress)
     fitted = perf_counter()
     dials = list(dict.fromkeys([*plan.dials(model.free_diagonal_), *also]))
     model = model.for_many(len(split.users), dials)  # the other form goes before the lists come

@@ -54,7 +54,7 @@ def fit_facts(model: LinearAutoencoder) -> Fit:
     xis = np.linspace(0.0, 1.0, 101)
     return Fit(
         solver=model.plan_.solver,
-        dtype=model.dtype,
+        dtype=model.plan_.dtype,
         residual=float(model.residual_),
         users=model.n_users_,
         items=len(model.items_),

@@ -1,0 +1,40 @@
+"""How exact an inverse is."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relae.solvers._inverse import Inverse
+from relae.solvers._solver import Rows
+
+TOLERANCE = 1e-3
+_PROBES = 4
+
+Gram = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Returns XᵀDX v for vectors v : (items, probes)."""
+
+
+def residual(inverse: Inverse, gram: Rows | Gram, penalty: NDArray[np.float64], rng: np.random.Generator) -> float:
+    """Return the largest ‖(G + Λ) P v − v‖ / ‖v‖ over a few random v, with G applied in float64; infinite if undefined.
+
+    G is given as the rows whose Gram matrix it is, or as a function that multiplies by it.
+    """
+    multiply = _multiplied(gram) if isinstance(gram, Rows) else gram
+    vectors = rng.standard_normal((inverse.n_items, _PROBES)).astype(inverse.dtype)
+    projected = inverse.apply(vectors).astype(np.float64)
+    if not np.isfinite(projected).all():
+        return float(np.inf)
+    back = multiply(projected) + penalty[:, None] * projected
+    errors = np.linalg.norm(back - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
+    return float(errors.max()) if np.isfinite(errors).all() else float(np.inf)
+
+
+def _multiplied(rows: Rows) -> Gram:
+    def multiply(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        by_row = rows.x @ vectors
+        if rows.weights is not None:
+            by_row *= rows.weights[:, None]
+        return np.asarray(rows.x.T @ by_row)
+
+    return multiply
