@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster
 
 from benchmarks._machine import describe
-from relae import RDLAE, algebra, datasets, distributed
+from relae import RDLAE, algebra, datasets
+from relae.batch import recommend_to_parquet
 from relae.distributed import Dask
 from relae.ranking import rank
 from relae.solvers import solve
@@ -165,7 +166,7 @@ def recommendations(limit: str) -> None:
         model.save(Path(folder, "model"))
         for work in ("first", "again"):
             start = time.perf_counter()
-            files = distributed.recommend_to_parquet(client, Path(folder, "model"), data, Path(folder, work), 100)
+            files = recommend_to_parquet(client, Path(folder, "model"), data, Path(folder, work), 100)
             took = time.perf_counter() - start
             show(
                 data="ml-1m", work=f"recommend, {work}", users=data.n_users, files=len(files), cluster_s=round(took, 2)

@@ -225,7 +225,7 @@ def test_many_scaled_histories_are_worth_another_form():
 
 def test_without_memory_the_form_stays(monkeypatch):
     model = fitted(random_matrix(40, 50), "dual")
-    monkeypatch.setattr("relae.models._linear.available_memory", lambda: 50 * 50 * 8)
+    monkeypatch.setattr("relae.solvers._dual.available_memory", lambda: 50 * 50 * 8)
     assert model.for_many(1000) is model
 
 

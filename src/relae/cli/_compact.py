@@ -22,7 +22,6 @@ from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
 from relae.models import LinearAutoencoder
 from relae.recommender import encode
-from relae.solvers import DualInverse, LocalInverse, without_new_items
 
 _METRICS = ("ndcg", "recall", "tail_ndcg", "coverage")
 _K = 100
@@ -53,7 +52,7 @@ def compact(
         if data is not None:
             with console.status(f"reading {data}"):
                 _, training = read(data, chosen)
-        if training is None and not isinstance(without_new_items(model.inverse_), DualInverse):
+        if training is None and not model.holds_histories:
             raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
         started = time.perf_counter()
         with progress_bar(console) as progress:
@@ -88,11 +87,9 @@ def compact(
         for note in notes:
             console.print(note, soft_wrap=True)
         return
-    weights = without_new_items(small.inverse_)
-    assert isinstance(weights, LocalInverse)
     rows = {
         "model": f"{small}, ξ stays free",
-        "weights": f"{weights.columns.nnz / len(small.items_):.1f} per item, solved to {small.residual_:.0e}",
+        "weights": f"{small.inverse_.mean_support:.1f} per item, solved to {small.residual_:.0e}",
         "saved in": f"{out}, {in_bytes(sizes[1])} instead of {in_bytes(sizes[0])}",
         "time": f"{seconds:.1f} s",
     }

@@ -15,7 +15,7 @@ from relae.cli._console import errors, output, print_json, table
 from relae.cli._data import Columns, read, shape
 from relae.data import Interactions, Statistics
 from relae.errors import PlanError
-from relae.solvers import SOLVERS, Forecast, Shape, Solver, as_solver, available_memory, saved_form
+from relae.solvers import SOLVERS, Forecast, Shape, Solver, as_solver, available_memory
 from relae.solvers import plan as make_plan
 from relae.store import forecast_size
 
@@ -99,7 +99,7 @@ class _Disk:
 def _on_disk(data: Interactions, solver: Solver, form: str, histories: bool) -> _Disk:
     size = partial(forecast_size, data, solver, histories=histories)
     try:
-        kept = saved_form(solver.name, form)
+        kept = solver.makes.saved_form(form)
     except ValueError:
         return _Disk(None, 0, size(form="fitted"))
     fitted = size(form="fitted")

@@ -19,7 +19,6 @@ from relae.errors import ApproximationWarning, DataError
 from relae.linalg import (
     FLOAT64,
     Arrays,
-    Blocks,
     Csr,
     Dense,
     Expected,
@@ -39,23 +38,18 @@ from relae.solvers import (
     DTYPES,
     FORMS,
     NEIGHBOURS,
-    DualInverse,
     Forecast,
     Inverse,
     NewItems,
     Plan,
     Solver,
     as_solver,
-    available_memory,
     ensure_memory,
-    saved_form,
     solve,
-    without_new_items,
 )
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
 _ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mistake in their scale
-_UNFOLD = 0.25  # histories per item from which making P itself from the dual form costs less than projecting them
 
 
 @dataclass(frozen=True)
@@ -292,16 +286,14 @@ class LinearAutoencoder(HistoryRecommender):
         the square of users. Many of them cost less when P is made from it first, if there is memory for that.
         """
         self.check_fitted()
-        own = without_new_items(self.inverse_)
         norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._as_dials(xis)}
-        if not isinstance(own, DualInverse) or norms == {0.0}:
+        if norms == {0.0}:
             return self
-        n = own.n_items
-        if users * len(norms) < _UNFOLD * n or 1.1 * own.dtype.itemsize * n * n > available_memory():
+        inverse = self.inverse_.for_many(users * len(norms))
+        if inverse is self.inverse_:
             return self
         other = self._share(type(self)(**self.get_params()))
-        found = own.unfolded()
-        other.inverse_ = self.inverse_.on(found) if isinstance(self.inverse_, NewItems) else found
+        other.inverse_ = inverse
         return other
 
     def with_dials(self, **values: float | None) -> "LinearAutoencoder":
@@ -352,7 +344,7 @@ class LinearAutoencoder(HistoryRecommender):
     @property
     def holds_histories(self) -> bool:
         """It does in the dual form, whose K⁻¹ goes with X."""
-        return isinstance(without_new_items(self.inverse_), DualInverse)
+        return self.inverse_.held_rows is not None
 
     def users_at_once(self) -> int:
         return int(self.inverse_.batch_bytes / self.inverse_.bytes_per_user)
@@ -368,11 +360,7 @@ class LinearAutoencoder(HistoryRecommender):
         for every ξ. An item without users and any other one are compared by their features alone.
         """
         column = self.column_of(item)
-        diagonal = self.inverse_diagonal_
-        if isinstance(self.inverse_, NewItems):
-            row, products = self.inverse_.pairs(column, diagonal)
-        else:
-            row, products = self.inverse_.rows(np.array([column])), diagonal[column] * diagonal
+        row, products = self.inverse_.pairs(column, self.inverse_diagonal_)
         ids, scores = rank(
             row,
             k,
@@ -473,15 +461,8 @@ class LinearAutoencoder(HistoryRecommender):
     def state(self, form: str) -> State:
         """Add P, in the form asked for, and what was found on the way to it."""
         state = super().state(form)
-        own, base = self.inverse_.solver, without_new_items(self.inverse_)
-        kept, n = saved_form(own, form), len(self.items_)
-        parts: dict[str, Any] = {}
-        if kept == own:
-            parts |= base.arrays()
-        else:
-            parts["inverse"] = Blocks((n, n), base.dtype, base.rows)
-        if isinstance(self.inverse_, NewItems):
-            parts |= self.inverse_.new_arrays()
+        kept = self.inverse_.saved_form(form)
+        parts: dict[str, Any] = {**self.inverse_.saved_arrays(kept)}
         if self.item_squares_ is not None:
             parts["item_squares"] = self.item_squares_
         facts = {

@@ -1,12 +1,11 @@
 """Ways from X and Λ to P = (XᵀX + Λ)⁻¹: two exact ones, a local one, and the plan that chooses between them."""
 
-from relae.solvers._check import TOLERANCE, residual
+from relae.solvers._check import residual
 from relae.solvers._dual import Dual, DualInverse
-from relae.solvers._inverse import Inverse, saved_form
+from relae.solvers._inverse import Inverse, Supports
 from relae.solvers._local import (
     Local,
     LocalInverse,
-    Supports,
     by_closeness,
     check_nearest_by,
     check_neighbours,
@@ -16,13 +15,14 @@ from relae.solvers._local import (
     solve_local,
 )
 from relae.solvers._memory import available_memory, ensure_memory
-from relae.solvers._new_items import NewItems, without_new_items
+from relae.solvers._new_items import NewItems
 from relae.solvers._plan import NAMES, SOLVERS, Auto, Choice, Exact, Plan, as_solver, plan
 from relae.solvers._primal import Primal, PrimalInverse
 from relae.solvers._solve import Solution, solve
 from relae.solvers._solver import DTYPES, NEIGHBOURS, Forecast, Memory, Rows, Shape, Solver
+from relae.solvers._update import TOLERANCE, NewRows
 
-FORMS: dict[str, type[Inverse]] = {"primal": PrimalInverse, "dual": DualInverse, "local": LocalInverse}
+FORMS: dict[str, type[Inverse]] = {kind.solver: kind for kind in (PrimalInverse, DualInverse, LocalInverse)}
 """The forms that an inverse can be kept in."""
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "LocalInverse",
     "Memory",
     "NewItems",
+    "NewRows",
     "Plan",
     "Primal",
     "PrimalInverse",
@@ -62,8 +63,6 @@ __all__ = [
     "local_solutions",
     "plan",
     "residual",
-    "saved_form",
     "solve",
     "solve_local",
-    "without_new_items",
 ]

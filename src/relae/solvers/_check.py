@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from relae.solvers._inverse import Inverse
 from relae.solvers._solver import Rows
 
-TOLERANCE = 1e-3
 _PROBES = 4
 
 Gram = Callable[[NDArray[np.float64]], NDArray[np.float64]]

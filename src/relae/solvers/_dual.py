@@ -6,6 +6,7 @@ Only V = Λ⁻¹Xᵀ (items × users, sparse) and K⁻¹ are kept: P = Λ⁻¹ �
 the place of X.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from relae._common.progress import Fraction
+from relae.errors import DataError
 from relae.linalg import (
     FLOAT64,
     FLOATS,
     Arrays,
+    Blocks,
     Csr,
     Dense,
     Expected,
@@ -38,13 +41,17 @@ from relae.linalg import (
     transpose,
 )
 from relae.solvers._check import residual
+from relae.solvers._inverse import Inverse
+from relae.solvers._memory import available_memory
 from relae.solvers._primal import PrimalInverse
 from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
+from relae.solvers._update import NewRows, check_updated, step_error
 
 _STRIP = 2048
+_UNFOLD = 0.25  # histories per item from which making P itself costs less than projecting them
 
 
-class DualInverse:
+class DualInverse(Inverse):
     """P as K⁻¹, the training matrix, the penalty and, if they differ, the weights of users."""
 
     LAYOUT: ClassVar[Layout] = {
@@ -52,6 +59,7 @@ class DualInverse:
         "row_weights": Expected(FLOAT64, ("rows",), optional=True),
         **csr_layout("x", "rows"),
     }
+    saved_as = ("primal", "dual")
     solver = "dual"
     batch_bytes = 256e6  # large enough for matrix products, small beside any model
 
@@ -163,6 +171,40 @@ class DualInverse:
             raise ValueError("row_weights is not a positive number per user")
         return cls(square, csr_from_parts("x", arrays, (len(square), len(penalty))), penalty, weights)
 
+    @property
+    def held_rows(self) -> Csr:
+        """X, which goes with K⁻¹."""
+        return self.x
+
+    def saved_arrays(self, form: str) -> Mapping[str, NDArray[Any] | Blocks]:
+        """Return K⁻¹, X and D, or P itself, which is made row by row."""
+        if form == "primal":
+            return {"inverse": Blocks((self.n_items, self.n_items), self.dtype, self.rows)}
+        return self.arrays()
+
+    def for_many(self, histories: int) -> Inverse:
+        """Return P itself where so many histories cost less with it and there is memory for it.
+
+        A history that is not a training user's own costs a product with the square of users.
+        """
+        n = self.n_items
+        if histories < _UNFOLD * n or 1.1 * self.dtype.itemsize * n * n > available_memory():
+            return self
+        return self.unfolded()
+
+    def updated(
+        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["DualInverse", float]:
+        """Return P with new rows: K grows by a border. With dropout all of K would change, which is refused."""
+        if new.growth.any():
+            raise DataError("with dropout new users change every weight of the dual form: fit again to all of the data")
+        old = self.with_items(new.penalty[self.n_items :])
+        new.check_worthwhile(new.rows.shape[0], len(old.kernel_inverse))
+        inverse = old.with_rows(new.rows, new.weights)
+        error = residual + step_error(old, inverse, as_csr(new.with_growth(), np.float64), rng)
+        check_updated(error)
+        return inverse, error
+
     def with_rows(self, rows: Csr, row_weights: NDArray[np.float64] | None = None) -> "DualInverse":
         """P with new users U, in new arrays: K grows by a border, and so does its inverse.
 
@@ -235,6 +277,7 @@ class Dual(Solver):
 
     name = "dual"
     exact = True
+    makes = DualInverse
     grows_with = "users"
 
     def forecast(self, shape: Shape) -> Forecast:

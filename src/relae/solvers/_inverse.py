@@ -1,64 +1,155 @@
 """What every solver gives: P = (G + Λ)⁻¹ as something that histories can be projected through."""
 
-from typing import Any, ClassVar, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import Arrays, Csr, Dense, Layout
+from relae._common.progress import Fraction
+from relae.linalg import Arrays, Blocks, Csr, Dense, Layout
+from relae.ranking import rank
+from relae.solvers._update import NewRows
+
+Items = NDArray[np.int64]
+Supports = Callable[[Items], tuple[NDArray[np.int32], NDArray[np.int64]]]
+"""Gives for some items the members of their supports : (items, count), each row sorted, and how many of a row count."""
 
 
-class Inverse(Protocol):
-    """P : (items, items), symmetric, held in whatever form the solver prefers."""
+class Inverse(ABC):
+    """P : (items, items), symmetric, held in whatever form the solver prefers.
 
-    LAYOUT: ClassVar[Layout]  # what `from_arrays` expects
+    Attributes
+    ----------
+    LAYOUT
+        What `from_arrays` expects.
+    saved_as
+        Names of the forms that it can be saved in; the first one serves fastest.
+    solver : str
+        Name of the form.
+    batch_bytes : float
+        Bytes of histories at a time that suit it best, counted by `bytes_per_user`.
+    """
+
+    LAYOUT: ClassVar[Layout]
+    saved_as: ClassVar[tuple[str, ...]]
     solver: str
-    batch_bytes: float  # of histories at a time that suit it best, counted by `bytes_per_user`
+    batch_bytes: float
 
     @property
+    @abstractmethod
     def n_items(self) -> int:
         """Number of rows and columns of P."""
 
     @property
+    @abstractmethod
     def dtype(self) -> np.dtype[np.floating]:
         """Precision of P."""
 
     @property
+    @abstractmethod
     def bytes_per_user(self) -> int:
         """Memory that `project` needs for each history, its result included."""
 
+    @abstractmethod
     def diagonal(self) -> NDArray[np.float64]:
-        """The diagonal of P : (items,)."""
+        """Return the diagonal of P : (items,)."""
 
+    @abstractmethod
     def project(self, histories: Csr) -> Dense:
-        """Histories @ P : (users, items)."""
+        """Return histories @ P : (users, items)."""
 
-    def rows(self, items: NDArray[np.int64]) -> Dense:
-        """P[items] : (len(items), items)."""
+    @abstractmethod
+    def rows(self, items: Items) -> Dense:
+        """Return P[items] : (len(items), items)."""
 
-    def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
-        """P[rows][:, columns] : (rows, columns), without the rest of these rows."""
+    @abstractmethod
+    def block(self, rows: Items, columns: Items) -> Dense:
+        """Return P[rows][:, columns] : (rows, columns), without the rest of these rows."""
 
+    @abstractmethod
+    def apply(self, vectors: Dense) -> Dense:
+        """Return P @ vectors : (items, columns), for the check."""
+
+    @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of which, with the penalty, `from_arrays` makes this inverse again."""
+        """Return the arrays from which, with the penalty, `from_arrays` rebuilds this inverse."""
 
     @classmethod
+    @abstractmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
         """Return the inverse of arrays of its layout; a ValueError if what they contain cannot be."""
 
-    def apply(self, vectors: Dense) -> Dense:
-        """P @ vectors : (items, columns), for the check."""
+    @abstractmethod
+    def updated(
+        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["Inverse", float]:
+        """Return P with new rows, in new arrays, and its error, given that of this one; `rng` draws the probes.
 
+        A DataError if it cannot be done, would cost no less than a fit, or fails its check.
+        """
 
-def saved_form(solver: str, form: str) -> str:
-    """Return the form that an inverse of a solver is saved in: "auto" is the one that serves fastest.
+    # --- what most forms have in common ------------------------------------------------------------------------------
 
-    A ValueError if there is no way from the solver to the form.
-    """
-    if form == "auto":
-        return "primal" if solver == "dual" else solver
-    if form in ("fitted", solver):
-        return solver
-    if form == "primal" and solver == "dual":
-        return form
-    raise ValueError(f"this model has the {solver} form, and cannot be saved in the {form} form")
+    @property
+    def held_rows(self) -> Csr | None:
+        """The rows of the fit, features first, if this form has them : (rows, items)."""
+        return None
+
+    @property
+    def mean_support(self) -> float:
+        """How many items explain an item, on average."""
+        return float(self.n_items)
+
+    def for_many(self, histories: int) -> "Inverse":
+        """Return the form that is quickest for so many histories, none of them a row of the fit; maybe this one."""
+        return self
+
+    def in_form(self, other: "Inverse") -> "Inverse":
+        """Return `other`, which is P in another form, with whatever this one has beside P."""
+        return other
+
+    def pairs(self, item: int, diagonal: NDArray[np.float64]) -> tuple[Dense, NDArray[np.float64]]:
+        """Return P_ij and P_ii·P_jj of an item i and all items j : (1, items) and (items,).
+
+        `diagonal` is that of P, which not every form has at hand.
+        """
+        return self.rows(np.array([item])), diagonal[item] * diagonal
+
+    def supports_by_weights(self, per_item: int) -> Supports:
+        """Return the items with the largest |P_ij|, and so |B_ij|, of each column j; P is symmetric."""
+
+        def supports(items: Items) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+            members = np.zeros((len(items), per_item), np.int32)
+            sizes = np.empty(len(items), np.int64)
+            step = max(1, int(self.batch_bytes / self.bytes_per_user))
+            for start in range(0, len(items), step):
+                block = items[start : start + step]
+                values = np.abs(self.rows(block))
+                values[np.arange(len(block)), block] = np.inf  # the item itself
+                best, _ = rank(values, per_item)
+                for row, columns in enumerate(best):
+                    kept = np.sort(columns[columns >= 0])
+                    members[start + row, : len(kept)], sizes[start + row] = kept, len(kept)
+            return members, sizes
+
+        return supports
+
+    @classmethod
+    def saved_form(cls, form: str) -> str:
+        """Return the name of the form it is saved in: "auto" is the one that serves fastest, "fitted" this one.
+
+        A ValueError if it cannot be saved in that form.
+        """
+        if form == "auto":
+            return cls.saved_as[0]
+        if form == "fitted":
+            return cls.solver
+        if form in cls.saved_as:
+            return form
+        raise ValueError(f"this model has the {cls.solver} form, and cannot be saved in the {form} form")
+
+    def saved_arrays(self, form: str) -> Mapping[str, NDArray[Any] | Blocks]:
+        """Return the arrays to save in a form that `saved_form` gives."""
+        return self.arrays()

@@ -7,7 +7,6 @@ The problem splits by column. Item j is explained by the items of a support S �
 What is kept is P̂, whose column j is p, sparse and not symmetric. With all items in every support it is P itself.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -38,20 +37,19 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
+from relae.solvers._inverse import Inverse, Items, Supports
 from relae.solvers._solver import NEIGHBOURS, Forecast, Rows, Shape, Solver, runtime_bytes, sparse_bytes
+from relae.solvers._update import NewRows, check_updated
 
 _LED = 50  # items for each one whose neighbours make a group
 _PROBES = 4  # of each block
 
-Items = NDArray[np.int64]
-Supports = Callable[[Items], tuple[NDArray[np.int32], NDArray[np.int64]]]
-"""Gives for some items the members of their supports : (items, count), each row sorted, and how many of a row count."""
 
-
-class LocalInverse:
+class LocalInverse(Inverse):
     """P̂ as a sparse matrix, by rows."""
 
     LAYOUT: ClassVar[Layout] = csr_layout("columns", "items", mapped=True)
+    saved_as = ("local",)
     solver = "local"
     batch_bytes = 64e6
 
@@ -102,9 +100,42 @@ class LocalInverse:
         """Return the inverse with this P̂; its entries are not copied."""
         return cls(csr_from_parts("columns", arrays, (len(penalty), len(penalty)), copy=False))
 
+    @property
+    def mean_support(self) -> float:
+        """Entries of a column, on average."""
+        return float(self.columns.nnz / self.n_items)
+
+    def updated(
+        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["LocalInverse", float]:
+        """Solve again for the items that share a row with an item of the new users: only their neighbours change."""
+        x = new.all_rows()
+        changed = _sharing_a_row(x, new.rows.indices)
+        items, others = np.flatnonzero(changed), np.flatnonzero(~changed)
+        supports = by_closeness(x, new.neighbours, new.nearest_by)
+        solved, error = local_solutions(x, new.penalty + new.growth, items, supports, progress, rng)
+        check_updated(error)
+        n, before = x.shape[1], sp.csc_array(self.columns)
+        starts = np.pad(before.indptr, (0, n - before.shape[1]), mode="edge")
+        kept = sp.csc_array((before.data, before.indices, starts), shape=(n, n))[:, others]
+        order = np.empty(n, np.int64)
+        order[others], order[items] = np.arange(len(others)), len(others) + np.arange(len(items))
+        columns = sp.hstack([kept, solved], format="csc")[:, order]
+        return LocalInverse(as_csr(columns.tocsr(), x.dtype)), max(residual, error)
+
     def apply(self, vectors: Dense) -> Dense:
         """P̂ @ vectors : (items, columns)."""
         return np.asarray(self.columns @ vectors)
+
+
+def _sharing_a_row(x: Csr, items: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Tell which items share a row with one of some items, these included : (items,)."""
+    touched = np.zeros(x.shape[1], bool)
+    touched[items] = True
+    has = sp.csr_array((np.ones(len(x.indices), np.float32), x.indices, x.indptr), shape=x.shape)
+    concerned = has @ touched.astype(np.float32) > 0  # values of features may be negative
+    touched[x[np.flatnonzero(concerned)].indices] = True
+    return touched
 
 
 def check_neighbours(neighbours: int, nearest_by: str) -> None:
@@ -158,6 +189,7 @@ class Local(Solver):
 
     name = "local"
     exact = False
+    makes = LocalInverse
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,20 +5,23 @@ so: it was not there. Its column is fitted to the features alone, P̂_j = column
 from it is as for any other: w_j = max(Λ_j, (1 − ξ) / P̂_jj), B_j = e_j − P̂_j w_j.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.linalg import FLOAT64, INT64, Arrays, Csr, Dense, Expected, Layout, prefixed
+from relae._common.progress import Fraction
+from relae.errors import DataError
+from relae.linalg import FLOAT64, INT64, Arrays, Blocks, Csr, Dense, Expected, Layout, prefixed
 from relae.solvers._dual import DualInverse
-from relae.solvers._inverse import Inverse
+from relae.solvers._inverse import Inverse, Supports
+from relae.solvers._update import NewRows
 
 _PREFIX = "new_"
 
 
-class NewItems:
+class NewItems(Inverse):
     """An inverse of any form, with columns of another one for new items."""
 
     LAYOUT: ClassVar[Layout] = prefixed(  # beside that of the base
@@ -44,9 +47,37 @@ class NewItems:
         self.other_diagonal = other.diagonal() if other_diagonal is None else other_diagonal  # (items,)
         self.solver, self.batch_bytes = base.solver, base.batch_bytes
 
-    def on(self, base: Inverse) -> "NewItems":
+    @property
+    def held_rows(self) -> Csr | None:
+        """The rows of the fit, if the base has them."""
+        return self.base.held_rows
+
+    @property
+    def mean_support(self) -> float:
+        """That of the base."""
+        return self.base.mean_support
+
+    def for_many(self, histories: int) -> Inverse:
+        """Return the same columns on the form of the base that is quickest."""
+        base = self.base.for_many(histories)
+        return self if base is self.base else self.in_form(base)
+
+    def in_form(self, other: Inverse) -> "NewItems":
         """Return the same columns on another form of all others."""
-        return NewItems(base, self.other, self.items, self.other_diagonal)
+        return NewItems(other, self.other, self.items, self.other_diagonal)
+
+    def supports_by_weights(self, per_item: int) -> Supports:
+        """Return those of the base: the columns of new items are of another inverse."""
+        return self.base.supports_by_weights(per_item)
+
+    def updated(
+        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple[Inverse, float]:
+        """Refuse: new users would change what is fitted to the features alone."""
+        raise DataError(
+            f"{len(self.items):,} items of this model have no users and are known by their features alone, which new "
+            "users would change: fit again to all of the data"
+        )
 
     @property
     def n_items(self) -> int:
@@ -104,9 +135,17 @@ class NewItems:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Those of the base, and those of the new columns."""
-        return {**self.base.arrays(), **self.new_arrays()}
+        return {**self.base.arrays(), **self._new_arrays()}
 
-    def new_arrays(self) -> dict[str, NDArray[Any]]:
+    def saved_form(self, form: str) -> str:  # type: ignore[override]  # known once there is a base
+        """Return the form that the base is saved in."""
+        return self.base.saved_form(form)
+
+    def saved_arrays(self, form: str) -> Mapping[str, NDArray[Any] | Blocks]:
+        """Return those of the base in a form, and those of the new columns."""
+        return {**self.base.saved_arrays(form), **self._new_arrays()}
+
+    def _new_arrays(self) -> dict[str, NDArray[Any]]:
         """What `around` makes the new columns of again, under names of their own."""
         known = {"items": self.items, "penalty": self.other.penalty, "diagonal": self.other_diagonal}
         return {f"{_PREFIX}{name}": array for name, array in {**known, **self.other.arrays()}.items()}
@@ -143,8 +182,3 @@ class NewItems:
         new = np.zeros_like(vectors)
         new[self.items] = vectors[self.items]
         return np.asarray(self.base.apply(others) + self.other.apply(new))
-
-
-def without_new_items(inverse: Inverse) -> Inverse:
-    """Return the inverse that a fit to users has given, without columns of new items."""
-    return inverse.base if isinstance(inverse, NewItems) else inverse

@@ -23,15 +23,18 @@ from relae.linalg import (
     transpose,
 )
 from relae.solvers._check import residual
+from relae.solvers._inverse import Inverse
 from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
+from relae.solvers._update import NewRows, check_updated, step_error
 
 _STRIP = 2048
 
 
-class PrimalInverse:
+class PrimalInverse(Inverse):
     """P as a dense array."""
 
     LAYOUT: ClassVar[Layout] = {"inverse": Expected(FLOATS, ("items", "items"), mapped=True)}
+    saved_as = ("primal",)
     solver = "primal"
     batch_bytes = 24e6  # the scores are still in the cache when they are ranked, and their memory is used again
 
@@ -78,6 +81,17 @@ class PrimalInverse:
         """Return the inverse with this P; nothing is copied."""
         return cls(arrays["inverse"])
 
+    def updated(
+        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["PrimalInverse", float]:
+        """Return P with new rows by a change of low rank: a row for each user, and for each penalty that grows."""
+        old, rows = self.with_items(new.penalty[self.n_items :]), new.with_growth()
+        new.check_worthwhile(rows.shape[0], old.n_items)
+        inverse = old.with_rows(rows)
+        error = residual + step_error(old, inverse, rows, rng)
+        check_updated(error)
+        return inverse, error
+
     def with_rows(self, rows: Csr) -> "PrimalInverse":
         """(A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.
 
@@ -116,6 +130,7 @@ class Primal(Solver):
 
     name = "primal"
     exact = True
+    makes = PrimalInverse
 
     def forecast(self, shape: Shape) -> Forecast:
         """Return the cost of a square of items."""

@@ -9,10 +9,10 @@ from relae._common.progress import Progress, of_stage
 from relae._common.words import in_bytes
 from relae.errors import PlanError, PrecisionError
 from relae.linalg import Csr
-from relae.solvers._check import TOLERANCE
 from relae.solvers._inverse import Inverse
 from relae.solvers._plan import Plan, as_solver, choose
 from relae.solvers._solver import Rows, Solver
+from relae.solvers._update import TOLERANCE
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,8 @@ class Solver(ABC):
         What it is called in plans and in saved models.
     exact : bool
         Whether every item can be explained by every other one.
+    makes : class
+        The kind of inverse that it gives.
     grows_with : "items" or "users"
         What its cost depends on most.
     reads_files : bool
@@ -95,6 +97,7 @@ class Solver(ABC):
     dtype: str = field(default="float32", kw_only=True)
 
     name = ""
+    makes: ClassVar[type[Inverse]]
     grows_with = "items"
     reads_files = False
     neighbours = NEIGHBOURS

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from relae.data import Interactions, encode_texts
 from relae.linalg import Csr, as_csr
-from relae.solvers import Solver, as_solver, by_closeness, saved_form
+from relae.solvers import Solver, as_solver, by_closeness
 
 _HEADER = 128  # bytes before the numbers of an .npy file
 _SAMPLE = 1000  # items by which the neighbours of all are estimated
@@ -40,7 +40,7 @@ def forecast_size(
         How it will be saved; see `save`.
     """
     solver = as_solver(solver)
-    kept = saved_form(solver.name, form)
+    kept = solver.makes.saved_form(form)
     precision = np.dtype(solver.dtype)
     arrays = [*_items(data), *_inverse(data, kept, solver), *_features(data, precision)]
     if histories:

@@ -1,9 +1,8 @@
-"""Recommendations for all users, into files."""
+"""Recommendations for all users, into files, by the workers of a Dask cluster."""
 
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.data import Interactions, Seen
-from relae.distributed._blocks import row_ranges
-from relae.distributed._cluster import Job, one_core
-from relae.distributed._partitions import Fingerprint, Partitions, new_folder, on_columns, read_file, write_atomically
+from relae.distributed import (
+    Fingerprint,
+    Job,
+    Partitions,
+    new_folder,
+    on_columns,
+    one_core,
+    read_file,
+    row_ranges,
+    write_atomically,
+)
 from relae.linalg import Csr, as_csr
+from relae.store import load
+
+__all__ = ["recommend_to_parquet"]
 
 _SENT_BYTES = 2e6  # of histories: a task of seconds
 
@@ -27,7 +37,7 @@ def recommend_to_parquet(
     k: int = 100,
     *,
     xi: float | None = None,
-    open_model: Callable[[str], Any] | None = None,
+    open_model: Callable[[str], Any] = load,
 ) -> list[str]:
     """Write the best k items of every user as Parquet files with the columns user, rank, item and score.
 
@@ -43,7 +53,7 @@ def recommend_to_parquet(
     xi
         Another ξ than the model's own.
     open_model
-        Returns the model of a folder; that of `relae.load` if not given.
+        Returns the model of a folder.
 
     Returns
     -------
@@ -89,13 +99,12 @@ def _name(folder: Path, at: int) -> str:
 
 
 @lru_cache(maxsize=2)
-def _opened(source: str, open_model: Callable[[str], Any] | None, written: int) -> Any:
+def _opened(source: str, open_model: Callable[[str], Any], written: int) -> Any:
     """Return a model, opened once in a process; `written` tells a folder from another of the same name."""
-    opener = import_module("relae.store").load if open_model is None else open_model
-    return opener(source)
+    return open_model(source)
 
 
-def _model(source: str, open_model: Callable[[str], Any] | None, k: int, xi: float | None) -> Any:
+def _model(source: str, open_model: Callable[[str], Any], k: int, xi: float | None) -> Any:
     model = _opened(source, open_model, os.stat(source).st_mtime_ns)
     return model if xi is None else model.with_xi(xi)
 

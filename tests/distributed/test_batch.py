@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from relae import EASE, RDLAE, DataError, Interactions, load
-from relae.distributed import Partitions, recommend_to_parquet
-from relae.distributed import _recommend as recommending
+from relae import batch as recommending
+from relae.batch import recommend_to_parquet
+from relae.distributed import Partitions
 
 from .suite import NOISE, interactions, write_files
 
