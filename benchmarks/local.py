@@ -24,7 +24,7 @@ from relae import EASE, RDLAE, Interactions, datasets, store
 from relae.baselines import ItemKNN, Popularity
 from relae.evaluation import Split, evaluate, given_split, hold_out_users, strong_lists
 from relae.linalg import as_csr, sparse_sparse
-from relae.recommender import HistoryRecommender
+from relae.recommender import HistoryRecommender, Parameter
 from relae.solvers import Local, Solver
 
 METRICS, KS = ["ndcg", "tail_ndcg"], [100]
@@ -140,6 +140,8 @@ def table(path: str, user: str, item: str, count: int) -> None:
 class ImplicitKnn(HistoryRecommender):
     """implicit's item-KNN by cosine behind our protocol, so that lists are made and judged alike."""
 
+    PARAMETERS = (Parameter("neighbours", 100, low=1, whole=True),)
+
     def __init__(self, neighbours: int = 100) -> None:
         self.neighbours = neighbours
 
@@ -165,6 +167,8 @@ class ImplicitKnn(HistoryRecommender):
 
 class Sansa(HistoryRecommender):
     """SANSA (Spišák et al., RecSys 2023), a sparse approximation of EASE, behind our protocol."""
+
+    PARAMETERS = (Parameter("l2", 10.0, low=0), Parameter("density", 5e-5, low=0))
 
     def __init__(self, l2: float = 10.0, density: float = 5e-5) -> None:
         self.l2, self.density = l2, density

@@ -23,8 +23,11 @@ from relae._common.checks import check_between, check_finite, check_share, is_nu
 
 Vector = NDArray[np.float64]
 
+XIS = (0.0, 1.0)
+"""The limits of ξ."""
+
 NORMS = (-1.0, 2.0)
-"""Between which β, α and γ lie."""
+"""The limits of β, α and γ."""
 
 
 class Dial(NamedTuple):
@@ -62,7 +65,7 @@ def suggested_l2(users_per_item: NDArray[np.integer], total: float) -> float:
 
 def check_xi(xi: float) -> float:
     """Return ξ if it lies in [0, 1]; above 1 nothing changes any more (`theorem:1`)."""
-    return check_between("xi", xi, 0, 1)
+    return check_between("xi", xi, *XIS)
 
 
 def column_weights(penalty: Vector, inverse_diagonal: Vector, xi: float) -> Vector:

@@ -254,7 +254,7 @@ def test_without_the_low_pass_filter_the_rank_does_not_matter():
 
 @pytest.mark.parametrize("alpha", [-0.1, np.nan, np.inf])
 def test_a_bad_alpha(alpha):
-    with pytest.raises(ValueError, match="alpha must be a number of at least 0"):
+    with pytest.raises(ValueError, match="alpha must be a finite number of at least 0"):
         GFCF(alpha, RANK).fit(csr(X))
 
 

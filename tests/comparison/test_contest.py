@@ -18,7 +18,7 @@ from relae.comparison import METRICS, Contest, LeftOut, Standing, Standings, hol
 from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import Split, evaluate, hold_out_items, hold_out_users
-from relae.recommender import HistoryRecommender, Range
+from relae.recommender import HistoryRecommender, Parameter, Range
 from relae.registry import KINDS, kind
 from relae.tuning import Epoch, tune, tune_model
 
@@ -312,6 +312,12 @@ class Pupil(baselines.Popularity):
 
     trains = True
     fits: ClassVar[list[Given]] = []
+    PARAMETERS = (
+        Parameter("epochs", 9, low=1, whole=True),
+        Parameter("patience", 3, low=0, whole=True),
+        Parameter("validation_share", 0.1, low=0, high=1, below=True),
+        Parameter("objective", "ndcg@20"),
+    )
 
     def __init__(self, epochs=9, patience=3, validation_share=0.1, objective="ndcg@20"):
         self.epochs, self.patience = epochs, patience

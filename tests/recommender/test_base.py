@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relae import Interactions, NotFittedError, UnknownItemsWarning
-from relae.recommender import Estimator, HistoryRecommender, encode
+from relae.recommender import Estimator, HistoryRecommender, Parameter, encode
 
 from ..oracles import brute_force_top_k, csr, example, new_histories
 
@@ -15,6 +15,8 @@ NEW = new_histories(6, ITEMS, weighted=True)
 
 class Counting(HistoryRecommender):
     """Scores are x·XᵀX, times a factor per column, plus a bonus for what is in the history."""
+
+    PARAMETERS = (Parameter("bonus", 0.0, low=0), Parameter("batch", 2, whole=True))
 
     def __init__(self, bonus=0.0, batch=2):
         self.bonus, self.batch = bonus, batch

@@ -7,13 +7,17 @@ import numpy as np
 
 from relae import DataError
 from relae.baselines import Popularity
-from relae.recommender import Range
+from relae.recommender import Parameter, Range
 
 
 class Hill(Popularity):
     """Popularity with noise in its scores: the less, the nearer its parameters are to a = 0.3, b = 40."""
 
-    SPACE: ClassVar = {"a": Range(0.0, 1.0), "b": Range(1, 1000, log=True, whole=True)}
+    PARAMETERS = (
+        Parameter("a", 0.9, low=0, search=Range(0.0, 1.0)),
+        Parameter("b", 3, low=1, whole=True, search=Range(1, 1000, log=True, whole=True)),
+        Parameter("c", "kept"),
+    )
 
     def __init__(self, a=0.9, b=3, c="kept"):
         self.a, self.b, self.c = a, b, c

@@ -27,7 +27,7 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
-from relae.recommender import HistoryRecommender, Range, State, number
+from relae.recommender import HistoryRecommender, Parameter, Range, State, number
 
 _BATCH_BYTES = 256e6
 
@@ -58,10 +58,12 @@ class GFCF(HistoryRecommender):
         V, in the order of falling singular values.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "alpha": Range(0.0, 1.0),
-        "rank": Range(32, 512, log=True, whole=True),
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("alpha", 0.3, "the weight of its low-pass filter", "α", low=0, search=Range(0.0, 1.0), option=True),
+        Parameter(
+            "rank", 256, "its singular vectors", whole=True, search=Range(32, 512, log=True, whole=True), option=True
+        ),
+    )
 
     alpha_: float
     filter_: Csr
@@ -72,10 +74,7 @@ class GFCF(HistoryRecommender):
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
-        if not isinstance(self.alpha, (int, float, np.number)) or not 0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha must be a number of at least 0, got {self.alpha!r}")
-        if isinstance(self.rank, bool) or not isinstance(self.rank, (int, np.integer)):
-            raise ValueError(f"rank must be a whole number, got {self.rank!r}")
+        self.check_params()
         interactions = self.to_interactions(data)
         x = interactions.matrix
         users, items = x.shape

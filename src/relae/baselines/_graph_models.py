@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from relae._common.checks import check_finite, check_share, check_whole
 from relae.baselines._known_users import KnownUsers
+from relae.baselines._parameters import DIM, EMBEDDING_L2, GRAPH_TRAINING, LAYERS
 from relae.baselines._trained import GraphTraining, Trained
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_items
 from relae.linalg import Arrays, Dense
-from relae.recommender import Range, State
+from relae.recommender import Parameter, Range, State
 
 if TYPE_CHECKING:
     from relae.baselines.neural import Network
     from relae.baselines.neural._graph import Graph
-
-_RATE = Range(3e-3, 0.1, log=True)
-_SOLVERS = ("euler", "midpoint", "rk4", "dopri5")
-_PENALTY = Range(1e-6, 1e-2, log=True)
 
 
 class GraphModel(Trained, KnownUsers):
@@ -71,11 +67,6 @@ class GraphModel(Trained, KnownUsers):
                 raise ValueError(f"{self.LEARNED} has the shape {learned.shape} or numbers that are not finite")
             setattr(self, f"{self.LEARNED}_", learned)
 
-    def _check(self) -> None:
-        super()._check()
-        check_whole("dim", self.dim, 1)
-        check_finite("l2", self.l2)
-
 
 class GRMF(GraphModel):
     """Matrix factorization whose vectors are drawn together along the edges of the graph.
@@ -92,11 +83,19 @@ class GRMF(GraphModel):
         See `Trained`.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "smoothness": Range(1e-4, 1.0, log=True),
-        "l2": _PENALTY,
-        "learning_rate": _RATE,
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        DIM,
+        Parameter(
+            "smoothness",
+            1e-3,
+            "the weight of the distance between a user and an item",
+            low=0,
+            search=Range(1e-4, 1.0, log=True),
+        ),
+        EMBEDDING_L2.with_default(1e-2),
+        GRAPH_TRAINING[0].with_default(0.01),
+        *GRAPH_TRAINING[1:],
+    )
     normalized: ClassVar[bool] = False
 
     def __init__(
@@ -110,10 +109,6 @@ class GRMF(GraphModel):
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.smoothness, self.l2 = dim, smoothness, l2
-
-    def _check(self) -> None:
-        super()._check()
-        check_finite("smoothness", self.smoothness)
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.grmf import GRMFNetwork
@@ -142,7 +137,7 @@ class LightGCN(GraphModel):
         See `Trained`.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (DIM, LAYERS, EMBEDDING_L2, *GRAPH_TRAINING)
 
     def __init__(
         self,
@@ -155,10 +150,6 @@ class LightGCN(GraphModel):
     ) -> None:
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.layers, self.l2 = dim, layers, l2
-
-    def _check(self) -> None:
-        super()._check()
-        check_whole("layers", self.layers, 0)
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.lightgcn import LightGCNNetwork
@@ -194,7 +185,16 @@ class LTOCF(GraphModel):
         From 0 to the duration, with the learned ones between.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        DIM,
+        Parameter("intervals", 4, "the number of intervals between learned times", low=1, whole=True),
+        Parameter("duration", 4.0, "the last time", low=0, above=True),
+        Parameter("method", "rk4", "a solver of torchdiffeq", choices=("euler", "midpoint", "rk4", "dopri5")),
+        Parameter("residual", False, "whether the state at the start of an interval stays in that at its end"),
+        Parameter("time_learning_rate", 3e-4, "the step of Adam for the times; 0 leaves them as they are", low=0),
+        EMBEDDING_L2,
+        *GRAPH_TRAINING,
+    )
 
     LEARNED: ClassVar[str] = "times"
 
@@ -216,16 +216,6 @@ class LTOCF(GraphModel):
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.intervals, self.duration, self.method = dim, intervals, duration, method
         self.residual, self.time_learning_rate, self.l2 = residual, time_learning_rate, l2
-
-    def _check(self) -> None:
-        super()._check()
-        check_whole("intervals", self.intervals, 1)
-        if self.method not in _SOLVERS:
-            raise ValueError(f"method must be one of {', '.join(_SOLVERS)}, got {self.method!r}")
-        check_finite("duration", self.duration, above_zero=True)
-        if not isinstance(self.residual, (bool, np.bool_)):
-            raise ValueError(f"residual must be True or False, got {self.residual!r}")
-        check_finite("time_learning_rate", self.time_learning_rate)
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.ltocf import LTOCFNetwork
@@ -278,7 +268,19 @@ class HMLET(GraphModel):
         Of the users, and of the items, for which each gate has chosen the linear layer.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {"l2": _PENALTY, "learning_rate": _RATE}
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        DIM,
+        LAYERS.with_default(4, low=1),
+        Parameter("gates", "end", "which layers choose", choices=("end", "middle", "front", "all")),
+        Parameter("warm_up", 150, "epochs before the gates learn", low=0, whole=True),
+        Parameter("dropout", 0.2, "the dropout within the gates", low=0, high=1, below=True, option=True),
+        Parameter(
+            "edge_dropout", 0.0, "the dropout of the edges, drawn anew for each batch", low=0, high=1, below=True
+        ),
+        Parameter("gate_learning_rate", 1e-3, "the step of Adam for the gates", low=0),
+        EMBEDDING_L2,
+        *GRAPH_TRAINING,
+    )
 
     LEARNED: ClassVar[str] = "linear_shares"
     WIDTH: ClassVar[int | None] = 2
@@ -303,16 +305,6 @@ class HMLET(GraphModel):
         self.dim, self.layers, self.gates = dim, layers, gates
         self.warm_up, self.dropout, self.edge_dropout = warm_up, dropout, edge_dropout
         self.gate_learning_rate, self.l2 = gate_learning_rate, l2
-
-    def _check(self) -> None:
-        super()._check()
-        check_whole("layers", self.layers, 1)
-        check_whole("warm_up", self.warm_up, 0)
-        if self.gates not in ("end", "middle", "front", "all"):
-            raise ValueError(f"gates must be 'end', 'middle', 'front' or 'all', got {self.gates!r}")
-        check_finite("gate_learning_rate", self.gate_learning_rate)
-        for name in ("dropout", "edge_dropout"):
-            check_share(name, getattr(self, name))
 
     def _of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.hmlet import HMLETNetwork

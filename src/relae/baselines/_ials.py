@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from relae._common.checks import check_finite, check_whole
 from relae._common.progress import Progress
+from relae.baselines._parameters import DIM, EPOCHS, SEED
 from relae.data import Interactions
 from relae.errors import PrecisionError
 from relae.linalg import (
@@ -24,7 +24,7 @@ from relae.linalg import (
     one_blas_thread,
     transpose,
 )
-from relae.recommender import HistoryRecommender, Range, State, number
+from relae.recommender import HistoryRecommender, Parameter, Range, State, number
 from relae.solvers import ensure_memory
 
 _BATCH_BYTES = 64e6
@@ -76,11 +76,33 @@ class IALS(HistoryRecommender):
         That diagonal, falling.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "dim": Range(64, 512, log=True, whole=True),
-        "penalty": Range(0.7, 10.0, log=True),
-        "unobserved_weight": Range(0.01, 0.5, log=True),
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        DIM.with_default(256, search=Range(64, 512, log=True, whole=True)),
+        Parameter(
+            "penalty",
+            4.0,
+            "the mean penalty of a user's factor",
+            "p",
+            low=0,
+            above=True,
+            search=Range(0.7, 10.0, log=True),
+        ),
+        Parameter(
+            "unobserved_weight",
+            0.1,
+            "what a pair without an interaction weighs beside one with it",
+            "a",
+            low=0,
+            above=True,
+            search=Range(0.01, 0.5, log=True),
+        ),
+        EPOCHS.with_default(16, help="how often all factors are set"),
+        Parameter(
+            "frequency_exponent", 1.0, "how much more the factors of frequent users and items are penalized", "ν", low=0
+        ),
+        Parameter("l2", None, "λ itself, in place of the penalty", "λ", low=0, above=True, option=True),
+        SEED,
+    )
 
     l2_: float
     unobserved_weight_: float
@@ -107,7 +129,7 @@ class IALS(HistoryRecommender):
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
-        self._check_parameters()
+        self.check_params()
         interactions = self.to_interactions(data)
         users, items = interactions.matrix.shape
         what = f"{self.dim:,} factors of each of {users:,} users and {items:,} items"
@@ -144,16 +166,6 @@ class IALS(HistoryRecommender):
         """The λ with which the mean penalty of a user is `penalty`, times the mean weight of an interaction."""
         frequencies = _frequencies(x, self.unobserved_weight, self.frequency_exponent)
         return float(self.penalty * x.data.mean(dtype=np.float64) / frequencies.mean())
-
-    def _check_parameters(self) -> None:
-        check_whole("dim", self.dim, 1)
-        check_whole("epochs", self.epochs, 1)
-        check_whole("seed", self.seed, 0)
-        check_finite("penalty", self.penalty, above_zero=True)
-        if self.l2 is not None:
-            check_finite("l2", self.l2, above_zero=True)
-        check_finite("unobserved_weight", self.unobserved_weight, above_zero=True)
-        check_finite("frequency_exponent", self.frequency_exponent)
 
     def state(self, form: str) -> State:
         state = super().state(form)

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
-from relae._common.checks import check_finite, check_whole
+from relae._common.checks import check_finite
 from relae._common.progress import Progress
+from relae.baselines._parameters import NEIGHBOURS
 from relae.data import Features, Interactions, as_features
 from relae.errors import DataError
 from relae.linalg import (
@@ -23,8 +24,8 @@ from relae.linalg import (
     transpose,
 )
 from relae.ranking import rank
-from relae.recommender import HistoryRecommender, Range, State
-from relae.solvers import check_nearest_by, closeness, ensure_memory
+from relae.recommender import HistoryRecommender, Parameter, Range, State
+from relae.solvers import closeness, ensure_memory
 
 _BATCH_BYTES = 64e6
 _DENSE = 0.1  # of all cells: from here on a dense product is quicker
@@ -45,7 +46,6 @@ class Neighbours(HistoryRecommender):
 
     def _count(self, n_items: int) -> int:
         """How many neighbours an item can have, where there is room for them."""
-        check_whole("neighbours", self.neighbours, 1)
         count = min(int(self.neighbours), n_items - 1)
         what = f"{count:,} neighbours of each of {n_items:,} items"
         ensure_memory(2.0 * 8 * n_items * count, what, "fit with fewer neighbours")
@@ -101,18 +101,24 @@ class ItemKNN(Neighbours):
         S.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "neighbours": Range(3, 1000, log=True, whole=True),
-        "shrink": Range(0.1, 1000, log=True),
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        NEIGHBOURS,
+        Parameter("nearest_by", "cosine", "what similarity is measured by", choices=("cosine", "count")),
+        Parameter(
+            "shrink",
+            0.0,
+            "how many users more each item is taken to have, so that few users count less",
+            low=0,
+            search=Range(0.1, 1000, log=True),
+        ),
+    )
 
     def __init__(self, neighbours: int = 50, nearest_by: str = "cosine", shrink: float = 0.0) -> None:
         self.neighbours, self.nearest_by, self.shrink = neighbours, nearest_by, shrink
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
-        check_finite("shrink", self.shrink)
-        check_nearest_by(self.nearest_by)
+        self.check_params()
         interactions = self.to_interactions(data)
         x = interactions.matrix
         count = self._count(x.shape[1])
@@ -145,7 +151,7 @@ class ContentKNN(Neighbours):
         S.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {"neighbours": Range(3, 1000, log=True, whole=True)}
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (NEIGHBOURS.with_default(100),)
 
     uses_features: ClassVar[bool] = True
 
@@ -174,6 +180,7 @@ class ContentKNN(Neighbours):
             Called with the name of a stage and the fraction of it that is done.
         """
         interactions = self.to_interactions(data)
+        self.check_params()
         check_finite("feature_weight", feature_weight)
         given = interactions.features if item_features is None else item_features
         if given is None or feature_weight == 0:

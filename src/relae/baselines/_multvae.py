@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from relae._common.checks import check_finite, check_share, check_whole
+from relae.baselines._parameters import AVERAGE, DIM, LEARNING_RATE, TRAINING
 from relae.baselines._trained import Trained, Training
 from relae.data import Interactions
 from relae.evaluation import Split, hold_out_users
 from relae.linalg import FLOAT32, Arrays, Csr, Dense, Expected, Layout, as_csr, sparse_dense
-from relae.recommender import Range, State
+from relae.recommender import Parameter, Range, State, search_ranges
 
 if TYPE_CHECKING:
     from relae.baselines.neural import Network
@@ -45,12 +45,39 @@ class MultVAE(Trained):
         Weights (in, out) and biases of the encoder, up to the mean of the code, and of the decoder.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "anneal_cap": Range(0.05, 2.0, log=True),
-        "dropout": Range(0.0, 0.7),
-        "learning_rate": Range(5e-4, 5e-3, log=True),
-        "weight_decay": Range(0.01, 1.0, log=True),
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        DIM.with_default(300, help="the length of the code of a user"),
+        Parameter("hidden", 0, "the width of the layers before and after the code; 0 for none", low=0, whole=True),
+        Parameter(
+            "dropout",
+            0.1,
+            "the share of a history that training drops",
+            low=0,
+            high=1,
+            below=True,
+            search=Range(0.0, 0.7),
+            option=True,
+        ),
+        Parameter(
+            "anneal_cap",
+            1.0,
+            "the most that the divergence from the prior counts",
+            low=0,
+            search=Range(0.05, 2.0, log=True),
+        ),
+        Parameter("anneal_steps", 2000, "steps until it does", low=0, whole=True),
+        Parameter(
+            "weight_decay",
+            0.2,
+            "what a step takes off all weights, in shares of the learning rate",
+            low=0,
+            search=Range(0.01, 1.0, log=True),
+        ),
+        LEARNING_RATE.with_default(2e-3, search=Range(5e-4, 5e-3, log=True)),
+        AVERAGE.with_default(0.98),
+        *(parameter for parameter in TRAINING if parameter not in (LEARNING_RATE, AVERAGE)),
+    )
+    SPACE: ClassVar[Mapping[str, Range]] = dict(sorted(search_ranges(PARAMETERS).items()))  # trials follow this order
 
     layers_: Mapping[str, Dense]
 
@@ -70,15 +97,6 @@ class MultVAE(Trained):
         super().__init__(learning_rate=learning_rate, average=average, **training)
         self.dim, self.hidden, self.dropout = dim, hidden, dropout
         self.anneal_cap, self.anneal_steps, self.weight_decay = anneal_cap, anneal_steps, weight_decay
-
-    def _check(self) -> None:
-        super()._check()
-        check_whole("dim", self.dim, 1)
-        check_whole("hidden", self.hidden, 0)
-        check_whole("anneal_steps", self.anneal_steps, 0)
-        check_finite("anneal_cap", self.anneal_cap)
-        check_finite("weight_decay", self.weight_decay)
-        check_share("dropout", self.dropout)
 
     def _network(self, data: Interactions) -> "Network":
         from relae.baselines.neural.multvae import MultVAENetwork

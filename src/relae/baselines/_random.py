@@ -3,15 +3,15 @@
 import hashlib
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from relae._common.checks import check_whole
 from relae._common.progress import Progress
+from relae.baselines._parameters import SEED
 from relae.data import Interactions
 from relae.linalg import Arrays, Csr, Dense
-from relae.recommender import HistoryRecommender, State, whole
+from relae.recommender import HistoryRecommender, Parameter, State, whole
 
 
 class Random(HistoryRecommender):
@@ -31,6 +31,8 @@ class Random(HistoryRecommender):
         The seed of the fit.
     """
 
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (SEED,)
+
     seed_: int
 
     def __init__(self, seed: int = 0) -> None:
@@ -38,7 +40,7 @@ class Random(HistoryRecommender):
 
     def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
         """Take note of the items."""
-        check_whole("seed", self.seed, 0)
+        self.check_params()
         self.remember(self.to_interactions(data))
         self.seed_ = int(self.seed)
         return self

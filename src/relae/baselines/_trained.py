@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 
-from relae._common.checks import check_finite, check_share, check_whole
 from relae._common.files import lock_file
 from relae._common.progress import Progress
+from relae.baselines._parameters import TRAINING
 from relae.data import Interactions
 from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
-from relae.recommender import HistoryRecommender, State, number, text, whole
+from relae.recommender import HistoryRecommender, Parameter, State, number, text, whole
 
 if TYPE_CHECKING:
     from relae.baselines.neural import Network
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
 
 
 class Training(TypedDict, total=False):
-    """How to train, but for what models have defaults of their own for; see `Trained`."""
+    """Training options shared by all neural models; see `Trained`."""
 
     batch_size: int | None
     epochs: int
@@ -45,7 +45,7 @@ class Training(TypedDict, total=False):
 
 
 class GraphTraining(Training, total=False):
-    """How to train the graph models, but for the learning rate."""
+    """Training options shared by the graph models; each sets its own learning rate."""
 
     average: float
 
@@ -87,6 +87,7 @@ class Trained(HistoryRecommender):
         What ended the training: "epochs", "patience" or "time".
     """
 
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = TRAINING
     trains: ClassVar[bool] = True
 
     curve_: list[Mark]
@@ -126,14 +127,8 @@ class Trained(HistoryRecommender):
         """Hide `validation_share`."""
 
     def _check(self) -> None:
-        """Refuse parameters that cannot be."""
-        for name in ("epochs", "every", *(("batch_size",) if self.batch_size is not None else ())):
-            check_whole(name, getattr(self, name), 1)
-        check_whole("patience", self.patience, 0)
-        check_whole("seed", self.seed, 0, 2**63)
-        check_share("average", self.average)
-        check_share("validation_share", self.validation_share)
-        check_finite("learning_rate", self.learning_rate, above_zero=True)
+        """Raise a ValueError for a parameter whose value is not allowed."""
+        self.check_params()
         metric, _, k = str(self.objective).partition("@")
         if metric not in METRICS or not k.isdigit():
             raise ValueError(

@@ -13,7 +13,7 @@ from relae.cli._console import errors
 from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import head_items
-from relae.models import LinearAutoencoder
+from relae.models import DIALS, LinearAutoencoder
 from relae.ranking import check_k
 from relae.recommender import HistoryRecommender
 from relae.store import Saved, open_model
@@ -21,7 +21,6 @@ from relae.store import Saved, open_model
 _FEW = 3
 _MANY = 5  # unknown items that are named
 _USUAL_K = 10  # if not given, and then nobody wonders where the rest is
-_SIGNS = {"xi": "ξ", "item_norm": "α", "propensity": "γ"}
 
 
 class Catalog:
@@ -136,14 +135,16 @@ def opened(
 
 
 def standing(model: HistoryRecommender) -> dict[str, float | None]:
-    """Return where the dials of a model stand, as the service answers it; None where it has none."""
-    return {name: getattr(model, name, None) for name in _SIGNS}
+    """Return the values of a model's dials, as the service answers them; None where it has none."""
+    return {dial.name: getattr(model, dial.name) if dial.name in model.dials else None for dial in DIALS}
 
 
 def in_signs(answer: Mapping[str, Any]) -> str:
     """Return the dials of an answer as a person reads them, such as "ξ = 0.4, α = 0.1"; ξ is there even if it is 0."""
-    told = {name: answer[name] for name in _SIGNS if answer[name] or (name == "xi" and answer[name] is not None)}
-    return ", ".join(f"{_SIGNS[name]} = {value:g}" for name, value in told.items())
+    values = ((dial, answer[dial.name]) for dial in DIALS)
+    return ", ".join(
+        f"{dial.label} = {value:g}" for dial, value in values if value or (dial.name == "xi" and value is not None)
+    )
 
 
 def linear(model: HistoryRecommender, what: str) -> Any:

@@ -4,12 +4,15 @@ import inspect
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relae.registry import KINDS
+from relae.models import DIALS
+from relae.recommender import Parameter
+from relae.registry import KINDS, kind
 from relae.serve import Settings
+from relae.solvers import NEIGHBOURS
 
 _TABLE = "Columns of a table, weights and features"
 _SPLIT = "Validation and test"
@@ -160,27 +163,9 @@ _COLUMNS: Given = {
 }
 _MODEL: Given = {
     "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
-    "l2": (float, "The penalty λ; by a rule from the data if not given, and `relae tune` does better."),
-    "dropout": (float, "Of rdlae, edlae, dlae, dan and deql (0.3 if not given), multvae and hmlet: from 0 to below 1."),
-    "xi": (float, "Of rdlae, rlae (0.4 if not given) and dan (0): the most an item may explain itself, from 0 to 1."),
-    "user_norm": (float, "Of dan: how much less users with many items count, mostly from 0 to 1; 0.3 if not given."),
-    "item_norm": (float, "Of dan: how much popular items are held back, mostly from 0 to 0.5; 0 if not given."),
-    "neighbours": (int, "Of --solver local (200 if not given) and itemknn: the nearest items that count."),
-    "alpha": (float, "Of gfcf: the weight of its low-pass filter; 0.3 if not given."),
-    "rank": (int, "Of gfcf: its singular vectors; 256 if not given."),
-    "dim": (int, "Of models with a vector per user and item, and of multvae: its length."),
-    "layers": (int, "Of the graph models: how far a user's vector looks into the graph."),
-    "learning_rate": (float, "Of models that are trained: the step of Adam."),
-    "batch_size": (int, "Of models that are trained; by the data if not given."),
-    "epochs": (int, "Of ials and of models that are trained: passes over the data, at most."),
-    "patience": (int, "Of models that are trained: validations without a gain before they stop; 0 never stops."),
-    "set": (list[str], "Any parameter of the model, such as --set seed=3; can be repeated.", "NAME=VALUE"),
 }
-
-_DIALS: Given = {
-    "xi": (float, "Another ξ than the model's own, from 0 to 1: no refit."),
-    "item_norm": (float, "Hold popular items back by this power of their users, mostly from 0 to 0.5: no refit."),
-    "propensity": (float, "Divide scores by this power of √popularity, mostly from 0 to 1: no refit."),
+_SET: Given = {
+    "set": (list[str], "Any parameter of the model, such as --set seed=3; can be repeated.", "NAME=VALUE"),
 }
 
 
@@ -211,18 +196,54 @@ def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `parameters` the options that say what to fit."""
-    return _spread(command, "parameters", _MODEL, _PARAMETERS)
+    return _spread(command, "parameters", {**_MODEL, **parameter_options(), **_SET}, _PARAMETERS)
 
 
 def takes_dials(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `dials` the options that turn a fitted model."""
-    return _spread(command, "dials", _DIALS, "Dials of linear models")
+    options = {
+        dial.name: (float, f"{_sentence(dial.help)}, within [{dial.low:g}, {dial.high:g}]: no refit.") for dial in DIALS
+    }
+    return _spread(command, "dials", options, "Dials of linear models")
 
 
 def takes_limits(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `limits` the options that say how much may be asked at once."""
     options = {name: (int, f"{text}; {getattr(Settings, name):,} if not given.") for name, text in _LIMITS.items()}
     return _spread(command, "limits", options, "The most of a request")
+
+
+def parameter_options() -> Given:
+    """Return an option for each parameter that declares one: its type, and what it does for which models."""
+    found: dict[str, dict[str, list[tuple[str, Parameter]]]] = {}
+    for model in KINDS:
+        for parameter in kind(model).PARAMETERS:
+            if parameter.option:
+                found.setdefault(parameter.name, {}).setdefault(parameter.help, []).append((model, parameter))
+    texts = {name: [_of_models(users) for users in helps.values()] for name, helps in found.items()}
+    texts["neighbours"].insert(0, f"of --solver local (default {NEIGHBOURS}): the nearest items that count")
+    return {name: (_number_type(helps), _sentence(f"{'; '.join(texts[name])}.")) for name, helps in found.items()}
+
+
+def _number_type(helps: dict[str, list[tuple[str, Parameter]]]) -> type[int] | type[float]:
+    return int if all(parameter.whole for users in helps.values() for _, parameter in users) else float
+
+
+def _of_models(users: list[tuple[str, Parameter]]) -> str:
+    """Return what a parameter does, for models in whose declarations it is the same, and their defaults."""
+    by_default: dict[Any, list[str]] = {}
+    for model, parameter in users:
+        by_default.setdefault(parameter.default, []).append(model)
+    models = (
+        f"{' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+        f"{'' if default is None else f' (default {default:g})'}"
+        for default, names in by_default.items()
+    )
+    return f"of {', '.join(models)}: {users[0][1].help}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _spread(command: Callable[..., None], name: str, options: Given, panel: str) -> Callable[..., None]:
@@ -233,17 +254,30 @@ def _spread(command: Callable[..., None], name: str, options: Given, panel: str)
         command(**arguments, **{name: {option: value for option, value in given.items() if value not in (None, [])}})
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        if parameter.name != name:
-            parameters.append(parameter.replace(kind=keyword))
+    defaults, parameters = _defaults(command), list[inspect.Parameter]()
+    for parameter, annotation in get_type_hints(command, include_extras=True).items():
+        if parameter == "return":
             continue
-        for option, (kind, text, *metavar) in options.items():
+        if parameter != name:
+            default = defaults.get(parameter, inspect.Parameter.empty)
+            parameters.append(inspect.Parameter(parameter, keyword, default=default, annotation=annotation))
+            continue
+        for option, (value_type, text, *metavar) in options.items():
             info = typer.Option(
                 help=text, rich_help_panel=panel, case_sensitive=False, metavar=next(iter(metavar), None)
             )
-            parameters.append(inspect.Parameter(option, keyword, default=None, annotation=Annotated[kind | None, info]))
+            parameters.append(
+                inspect.Parameter(option, keyword, default=None, annotation=Annotated[value_type | None, info])
+            )
     spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    spread.__kwdefaults__ = {each.name: each.default for each in parameters if each.default is not each.empty}
     spread.__name__, spread.__doc__, spread.__module__ = command.__name__, command.__doc__, command.__module__
     return spread
+
+
+def _defaults(command: Callable[..., None]) -> dict[str, Any]:
+    """Return the values of a command's parameters that have one if not given."""
+    positional = command.__code__.co_varnames[: command.__code__.co_argcount]
+    ends = zip(reversed(positional), reversed(command.__defaults__ or ()), strict=False)
+    return {**dict(ends), **(command.__kwdefaults__ or {})}

@@ -15,7 +15,6 @@ Beyond the paper there are `DAN`, with users and items normalized by how active 
 loss counts what dropout has kept as well.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -24,11 +23,13 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
-from relae.recommender import Range
+from relae.models._parameters import DIALS, DROPOUT, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI
+from relae.recommender import Parameter, Range
 
 __all__ = [
     "DAN",
     "DEQL",
+    "DIALS",
     "DLAE",
     "EASE",
     "EDLAE",
@@ -74,29 +75,29 @@ class _Denoising(_Paper):
 class LAE(_Plain):
     """Linear autoencoder: ridge regression of the matrix on itself, with nothing said about the diagonal."""
 
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2,)
+
     xi = 1.0
 
-    def __init__(
-        self,
-        l2: float | None = None,
-    ) -> None:
+    def __init__(self, l2: float | None = None) -> None:
         self.l2 = l2
 
 
 class EASE(_Plain):
     """Linear autoencoder with a zero diagonal: no item explains itself."""
 
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2,)
+
     xi = 0.0
 
-    def __init__(
-        self,
-        l2: float | None = None,
-    ) -> None:
+    def __init__(self, l2: float | None = None) -> None:
         self.l2 = l2
 
 
 class RLAE(_Plain):
     """Relaxed linear autoencoder: a diagonal of at most ξ (`eq:model_solution`)."""
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, XI)
 
     def __init__(
         self,
@@ -108,6 +109,8 @@ class RLAE(_Plain):
 
 class DLAE(_Denoising):
     """Denoising linear autoencoder: dropout becomes a penalty in proportion to an item's popularity."""
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT)
 
     xi = 1.0
 
@@ -122,6 +125,8 @@ class DLAE(_Denoising):
 class EDLAE(_Denoising):
     """Denoising linear autoencoder with a zero diagonal."""
 
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT)
+
     xi = 0.0
 
     def __init__(
@@ -134,6 +139,8 @@ class EDLAE(_Denoising):
 
 class RDLAE(_Denoising):
     """Relaxed denoising linear autoencoder: dropout, and a diagonal of at most ξ (`eq:RDLAE_solution`)."""
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, XI)
 
     def __init__(
         self,
@@ -160,6 +167,8 @@ class DAN(LinearAutoencoder):
     propensity : float
         γ: scores are divided by this power of an item's propensity, √(n/largest n). A dial.
     """
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, XI.with_default(0.0), USER_NORM, ITEM_NORM, PROPENSITY)
 
     def __init__(
         self,
@@ -195,11 +204,13 @@ class DEQL(LinearAutoencoder):
         As of DAN.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {
-        "l2": Range(1.0, 10_000.0, log=True),
-        "dropout": Range(0.05, 0.9),
-        "kept": Range(0.0, 1.0),
-    }
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        L2.with_default(None, search=Range(1.0, 10_000.0, log=True)),
+        DROPOUT.with_default(0.3, search=Range(0.05, 0.9)),
+        KEPT,
+        ITEM_NORM,
+        PROPENSITY,
+    )
 
     xi = 0.0
 

@@ -3,6 +3,7 @@
 from relae.recommender._base import HistoryRecommender, Recommender, SimpleRecommender
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, encode
+from relae.recommender._parameters import Parameter, search_ranges
 from relae.recommender._space import Range
 from relae.recommender._state import State, number, shortened, text, whole
 
@@ -10,12 +11,14 @@ __all__ = [
     "Estimator",
     "Histories",
     "HistoryRecommender",
+    "Parameter",
     "Range",
     "Recommender",
     "SimpleRecommender",
     "State",
     "encode",
     "number",
+    "search_ranges",
     "shortened",
     "text",
     "whole",

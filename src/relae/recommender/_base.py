@@ -95,8 +95,6 @@ class HistoryRecommender(Estimator, ABC):
         Raw ids of the users of the fit, as far as they had any; None if the model cannot tell who they were.
     """
 
-    SPACE: ClassVar[Mapping[str, Range]] = {}  # the parameters worth tuning
-
     # What a model can do: facts that its class states, and nobody finds out in another way.
     folds_in: ClassVar[bool] = True
     """Scores users whom it has not been fitted to."""

@@ -1,39 +1,35 @@
-"""The habits of a scikit-learn estimator, without scikit-learn."""
+"""The conventions of a scikit-learn estimator, without scikit-learn."""
 
-import inspect
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from relae.recommender._parameters import Parameter, search_ranges
+from relae.recommender._space import Range
 
 
 class Estimator:
-    """Parameters are the keywords of the constructor, kept untouched; fitted attributes end in `_`."""
+    """Parameters are the keywords of the constructor, kept untouched; fitted attributes end in `_`.
 
-    @classmethod
-    def _defaults(cls) -> dict[str, Any]:
-        """Parameters and what they are if not given; where a constructor hands on keywords, those of the next class."""
-        found: dict[str, Any] = {}
-        for kind in cls.__mro__:
-            if "__init__" not in kind.__dict__:
-                continue
-            parameters = inspect.signature(kind.__dict__["__init__"]).parameters.values()
-            hands_on = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-            for parameter in list(parameters)[1:]:
-                if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-                    found.setdefault(parameter.name, parameter.default)
-            if not hands_on:
-                break
-        return found
+    A class declares its parameters in `PARAMETERS`, in the order of the constructor; what is searched (`SPACE`) follows
+    from that.
+    """
 
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return list(cls._defaults())
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = ()
+    SPACE: ClassVar[Mapping[str, Range]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Derive the search space of a class that declares parameters, unless it states one."""
+        super().__init_subclass__(**options)
+        if "PARAMETERS" in cls.__dict__ and "SPACE" not in cls.__dict__:
+            cls.SPACE = search_ranges(cls.PARAMETERS)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        return {parameter.name: getattr(self, parameter.name) for parameter in self.PARAMETERS}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name. The next `fit` uses them; dials, as ξ is, need no fit and count at once."""
-        names = self._parameter_names()
+        """Set parameters by name. The next `fit` uses them; dials, such as ξ, need no fit and count at once."""
+        names = [parameter.name for parameter in self.PARAMETERS]
         for name, value in parameters.items():
             if name not in names:
                 raise ValueError(
@@ -42,7 +38,12 @@ class Estimator:
             setattr(self, name, value)
         return self
 
+    def check_params(self) -> None:
+        """Raise a ValueError for the first parameter whose value is not allowed."""
+        for parameter in self.PARAMETERS:
+            parameter.check(getattr(self, parameter.name))
+
     def __repr__(self) -> str:
-        defaults = self._defaults()
-        shown = [f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name]]
+        values = ((parameter, getattr(self, parameter.name)) for parameter in self.PARAMETERS)
+        shown = [f"{parameter.name}={value!r}" for parameter, value in values if value != parameter.default]
         return f"{type(self).__name__}({', '.join(shown)})"

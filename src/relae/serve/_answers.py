@@ -1,18 +1,21 @@
 """The answers, as types: what mypy checks in the code is what OpenAPI shows to callers."""
 
-from typing import Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
+
+from relae.models import DIALS
 
 Id = int | str
 
 
-class Dials(TypedDict):
-    """Where the dials stand; null for a model without them."""
+if TYPE_CHECKING:
 
-    xi: float | None
-    item_norm: float | None
-    propensity: float | None
+    class Dials(TypedDict):
+        """The values of the dials, as the models declare them; null for a model without them."""
+
+else:
+    Dials = TypedDict("Dials", {dial.name: float | None for dial in DIALS})
 
 
 class Item(TypedDict):

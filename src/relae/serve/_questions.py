@@ -5,20 +5,22 @@ A field that is null counts as not given. The schemas that OpenAPI shows are in 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core import from_json
 
-from relae.algebra import NORMS
+from relae.algebra import NORMS, XIS
+from relae.models import DIALS
 from relae.serve._problem import Problem, shown
 from relae.serve._settings import Settings
 
 Id = int | str
+Dials = Mapping[str, float]
+"""The dials that are given, by name; the others stay where the model has them."""
 
 # Larger ones could overflow in float32 on their way through a model; a history needs none.
 MAX_WEIGHT = 1e9
 MAX_QUERY = 500  # characters of a search
-XIS = (0.0, 1.0)  # between which ξ lies
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +29,6 @@ class History:
 
     ids: Sequence[Id]
     weights: Sequence[float] | None = None
-
-
-class Dials(NamedTuple):
-    """Where the dials shall stand; None leaves one where the model has it."""
-
-    xi: float | None = None
-    item_norm: float | None = None
-    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +107,7 @@ def read_path(body: bytes, limits: Settings) -> PathQuestion:
 
 def read_explain(body: bytes, limits: Settings) -> ExplainQuestion:
     """Read the body of /v1/explain."""
-    fields = _Fields.of(body, limits, ("history", "user", "item", *Dials._fields))
+    fields = _Fields.of(body, limits, ("history", "user", "item", *_DIALS))
     who, item = fields.who(), fields.id("item")
     if item is None:
         raise Problem(422, "item is missing: name the item to explain", "item")
@@ -140,7 +134,8 @@ def read_search(query: Mapping[str, str]) -> str:
 
 # --- fields --------------------------------------------------------------------------------------------------------
 
-_WISH = ("k", *Dials._fields, "allow", "deny", "exclude_seen", "explain")
+_DIALS = tuple(parameter.name for parameter in DIALS)
+_WISH = ("k", *_DIALS, "allow", "deny", "exclude_seen", "explain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +191,8 @@ class _Fields:
         )
 
     def dials(self) -> Dials:
-        return Dials(self._number("xi", XIS), self._number("item_norm", NORMS), self._number("propensity", NORMS))
+        values = {parameter.name: self._number(parameter.name, parameter.limits) for parameter in DIALS}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _number(self, name: str, ends: tuple[float, float]) -> float | None:
         value = self.given.get(name)

@@ -22,9 +22,12 @@ from relae.serve._answers import (
     SimilarItem,
     SimilarItems,
 )
+from relae.serve._answers import (
+    Dials as DialValues,
+)
 from relae.serve._problem import Problem
 from relae.serve._questions import BatchQuestion, Dials, ExplainQuestion, PathQuestion, RecommendQuestion, Wish
-from relae.serve._snapshot import Snapshot, Taste, told
+from relae.serve._snapshot import Snapshot, Taste
 
 _PATH_POINTS = 21  # ξ of a path if none are given
 _REASONS = 3  # items of a history that a recommended item is because of
@@ -107,10 +110,10 @@ def path_turns(snapshot: Snapshot, question: PathQuestion) -> tuple[list[list[Di
     low, high = snapshot.needs("xi").xi_interval_
     at = question.wish.dials
     if question.item_norms is not None:
-        turns = [[at._replace(item_norm=item_norm)] for item_norm in question.item_norms]
+        turns: list[list[Dials]] = [[{**at, "item_norm": item_norm}] for item_norm in question.item_norms]
     else:
         spread = np.linspace(low, high, _PATH_POINTS).tolist() if low < high else [low]
-        turns = [[at._replace(xi=xi) for xi in question.xis or spread]]
+        turns = [[{**at, "xi": xi} for xi in question.xis or spread]]
     options = Options.of(snapshot, question.wish, sum(map(len, turns)))
     return turns, snapshot.taste(question.who), options
 
@@ -120,7 +123,7 @@ def path_turn(snapshot: Snapshot, dials: Sequence[Dials], along_xi: bool, taste:
     matrix, filters = snapshot.matrix([taste]), options.filters(snapshot, [taste])
     places = [snapshot.standing(each) for each in dials]
     if along_xi:
-        path = [Dial(*cast(Any, place)) for place in places]
+        path = [Dial(**cast(Any, place)) for place in places]
         lists = snapshot.needs("xi").recommend_path(matrix, path, options.k, **filters)
     else:  # ξ may be left to the model
         lists = [snapshot.at(each).recommend(matrix, options.k, **filters) for each in dials]
@@ -139,7 +142,7 @@ def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
         "item": snapshot.item(column),
         "score": explanation.score,
         "seen": taste.has_had(column),
-        **told(snapshot.standing(question.dials)),
+        **snapshot.standing(question.dials),
         "because": because,
     }
 
@@ -177,7 +180,7 @@ def _lists(snapshot: Snapshot, tastes: Sequence[Taste], options: Options) -> lis
     model = snapshot.at(wish.dials)
     matrix = snapshot.matrix(tastes)
     ids, scores = model.recommend(matrix, options.k, **options.filters(snapshot, tastes))
-    dials = told(snapshot.standing(wish.dials))
+    dials = snapshot.standing(wish.dials)
     results: list[Recommendation] = []
     for row, taste in enumerate(tastes):
         columns = [column for column in ids[row].tolist() if column >= 0]
@@ -229,11 +232,11 @@ def _because(snapshot: Snapshot, explanations: Sequence[Explanation], most: int 
     ]
 
 
-def _point(snapshot: Snapshot, dials: Dials, padded: list[int]) -> PathPoint:
+def _point(snapshot: Snapshot, dials: DialValues, padded: list[int]) -> PathPoint:
     columns = [column for column in padded if column >= 0]
     count = len(columns)
     return {
-        **told(dials),
+        **dials,
         "popularity": sum(snapshot.popularity[column] for column in columns) / count if count else None,
         "tail_share": sum(not snapshot.is_head[column] for column in columns) / count if count else None,
         "items": [snapshot.ids[column] for column in columns],

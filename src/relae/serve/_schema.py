@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from relae.algebra import NORMS
-from relae.serve._questions import MAX_QUERY, MAX_WEIGHT, XIS
+from relae.models import DIALS
+from relae.recommender import Parameter
+from relae.serve._questions import MAX_QUERY, MAX_WEIGHT
 from relae.serve._search import MAX_WORDS
 from relae.serve._settings import Settings
 
@@ -12,20 +13,21 @@ Schema = dict[str, Any]
 _ID: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "description": 'An id; "260" finds the integer 260.'}
 _QUERY = f"Words of a title, of which the longest {MAX_WORDS} count, or an id."
 _NULL: Schema = {"type": "null"}
-_XI: Schema = {"type": "number", "minimum": XIS[0], "maximum": XIS[1]}
-_NORM: Schema = {"type": "number", "minimum": NORMS[0], "maximum": NORMS[1]}
 
 
 def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, _NULL]}
 
 
+def _number(dial: Parameter) -> Schema:
+    low, high = dial.limits
+    return {"type": "number", "minimum": low, "maximum": high}
+
+
+_NUMBERS = {dial.name: _number(dial) for dial in DIALS}
 _DIALS: dict[str, Schema] = {
-    "xi": _nullable(_XI) | {"description": "ξ, how much an item may count for itself; null: the model's own."},
-    "item_norm": _nullable(_NORM)
-    | {"description": "α, from popular (-0.5) to rare (0.5), and beyond; null: the model's own."},
-    "propensity": _nullable(_NORM)
-    | {"description": "γ, scores are divided by this power of an item's propensity; null: the model's own."},
+    dial.name: _nullable(_number(dial)) | {"description": f"{dial.label}: {dial.help}; null: the model's own."}
+    for dial in DIALS
 }
 
 
@@ -54,7 +56,7 @@ class Schemas:
     def path(self) -> Schema:
         """The body of /v1/path."""
         several = {"type": "array", "minItems": 1, "maxItems": self._limits.max_xis}
-        xis, item_norms = several | {"items": _XI}, several | {"items": _NORM}
+        xis, item_norms = several | {"items": _NUMBERS["xi"]}, several | {"items": _NUMBERS["item_norm"]}
         along = {
             "xis": _nullable(xis)
             | {"description": "The ξ of the lists; null: some that are spread over the interval that matters."},

@@ -17,7 +17,7 @@ from relae.serve import _replies
 from relae.serve._log import note
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem
-from relae.serve._questions import Dials, ExplainQuestion, History, Id, PathQuestion, RecommendQuestion, Wish
+from relae.serve._questions import ExplainQuestion, History, Id, PathQuestion, RecommendQuestion, Wish
 from relae.serve._replies import Options
 from relae.serve._settings import Settings
 from relae.serve._shared import Shared
@@ -209,7 +209,7 @@ def _warm_up(snapshot: Snapshot) -> None:
         asking += snapshot.histories.users.values[:1].tolist()
     linear = snapshot.linear is not None
     k = min(10, limits["k"], limits["results"], limits["explained"])
-    wish = Wish(k, Dials(), allow=snapshot.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
+    wish = Wish(k, {}, allow=snapshot.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
     for who in asking:
         _replies.encode(_replies.recommend(snapshot, RecommendQuestion(who, wish)))
         if linear:
@@ -221,5 +221,5 @@ def _warm_up(snapshot: Snapshot) -> None:
     _replies.batch_turn(snapshot, several, Options.of(snapshot, replace(wish, explain=False)))
     if linear:
         item = snapshot.ids[snapshot.popular[0]]
-        _replies.explain(snapshot, ExplainQuestion(History(liked), item, Dials(item_norm=0.5)))
+        _replies.explain(snapshot, ExplainQuestion(History(liked), item, {"item_norm": 0.5}))
         _replies.similar(snapshot, item, 10)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from relae.evaluation.groups import head_items
 from relae.linalg import Csr
-from relae.models import LinearAutoencoder
+from relae.models import DIALS, LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.serve import _answers
 from relae.serve._answers import Id, Item, Limits, Model
@@ -47,9 +47,10 @@ class Snapshot:
         self.saved = saved
         self.model: HistoryRecommender = saved.model
         self.linear = saved.model if isinstance(saved.model, LinearAutoencoder) else None
-        self.own = (
-            Dials() if self.linear is None else Dials(*(float(getattr(self.linear, name)) for name in Dials._fields))
-        )
+        self.own: dict[str, float | None] = {  # where the dials stand
+            dial.name: float(getattr(self.model, dial.name)) if dial.name in self.model.dials else None
+            for dial in DIALS
+        }
         self.histories = saved.histories  # opened here, so that no request reads a file
         self.loaded = datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -167,15 +168,14 @@ class Snapshot:
 
     def at(self, dials: Dials) -> HistoryRecommender:
         """Return the model with some dials turned, or as it is."""
-        turned = {name: value for name, value in dials._asdict().items() if value is not None}
-        if not turned:
+        if not dials:
             return self.model
-        first = next(iter(turned))
-        return self.needs(first, first).with_dials(**turned)
+        first = next(iter(dials))
+        return self.needs(first, first).with_dials(**dials)
 
-    def standing(self, dials: Dials) -> Dials:
-        """Return where all dials stand: where they are wanted, or where the model has them."""
-        return Dials(*(own if wanted is None else wanted for wanted, own in zip(dials, self.own, strict=True)))
+    def standing(self, dials: Dials) -> _answers.Dials:
+        """Return the values of all dials: those given, and the model's own for the others."""
+        return cast(_answers.Dials, {**self.own, **dials})
 
     def needs(self, what: str, field: str | None = None) -> LinearAutoencoder:
         """Return the model if it is a linear autoencoder, which alone has dials, explanations and similar items."""
@@ -198,8 +198,8 @@ class Snapshot:
         return {
             "model": info["model"],
             "parameters": info["parameters"],
-            **told(self.own),
-            "dials": [] if self.linear is None else list(Dials._fields),
+            **self.standing({}),
+            "dials": list(self.model.dials),
             "xi_interval": None if self.linear is None else list(self.linear.xi_interval_),
             "user_norm": None if self.linear is None else self.linear.user_norm_,
             "title": info["title"],
@@ -218,8 +218,3 @@ def _row(matrix: Csr, row: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return the columns and values of a row."""
     own = slice(*matrix.indptr[row : row + 2].tolist())
     return matrix.indices[own].astype(np.int32, copy=False), matrix.data[own]
-
-
-def told(dials: Dials) -> _answers.Dials:
-    """Return dials as answers have them."""
-    return cast(_answers.Dials, dials._asdict())

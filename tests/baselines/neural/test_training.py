@@ -539,7 +539,7 @@ def test_scores_need_no_torch(kind, tmp_path):
         (LightGCN, {"seed": -1}, "seed must be a whole number of at least 0"),
         (GRMF, {"smoothness": -1}, "smoothness must be"),
         (LTOCF, {"duration": 0}, "duration must be a finite number above 0"),
-        (LTOCF, {"method": "magic"}, "method must be one of"),
+        (LTOCF, {"method": "magic"}, "method must be 'euler', 'midpoint', 'rk4' or 'dopri5', got 'magic'"),
         (HMLET, {"gates": "somewhere"}, "gates must be 'end', 'middle', 'front' or 'all'"),
         (HMLET, {"dropout": 1}, "dropout must lie in"),
         (MultVAE, {"hidden": -1}, "hidden must be"),

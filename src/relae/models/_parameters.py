@@ -1,0 +1,50 @@
+"""The parameters of the linear autoencoders, each declared once."""
+
+from relae.algebra import NORMS, XIS
+from relae.recommender import Parameter, Range
+
+L2 = Parameter(
+    "l2",
+    None,
+    "the penalty on all weights; by a rule from the data if not given, and `relae tune` does better",
+    "λ",
+    low=0,
+    option=True,
+)
+DROPOUT = Parameter(
+    "dropout", 0.3, "the dropout, a penalty in proportion to popularity", low=0, high=1, below=True, option=True
+)
+USER_NORM = Parameter(
+    "user_norm",
+    0.3,
+    "how much less users with many items count, mostly from 0 to 1",
+    "β",
+    low=NORMS[0],
+    high=NORMS[1],
+    option=True,
+)
+KEPT = Parameter("kept", 0.1, "what an entry that dropout has kept counts in the loss", low=0, search=Range(0.0, 1.0))
+
+XI = Parameter("xi", 0.4, "the most an item may explain itself", "ξ", low=XIS[0], high=XIS[1], kind="dial", option=True)
+ITEM_NORM = Parameter(
+    "item_norm",
+    0.0,
+    "hold popular items back by this power of their number of users, mostly from 0 to 0.5",
+    "α",
+    low=NORMS[0],
+    high=NORMS[1],
+    kind="dial",
+    option=True,
+)
+PROPENSITY = Parameter(
+    "propensity",
+    0.0,
+    "divide scores by this power of √popularity, mostly from 0 to 1",
+    "γ",
+    low=NORMS[0],
+    high=NORMS[1],
+    kind="dial",
+)
+
+DIALS = (XI, ITEM_NORM, PROPENSITY)
+"""What can be changed on any fitted linear autoencoder, in the order of `algebra.Dial`."""
