@@ -31,11 +31,19 @@ NORMS = (-1.0, 2.0)
 
 
 class Dial(NamedTuple):
-    """What can be turned on a fitted model without another inverse: ξ, α and γ."""
+    """What can be changed on a fitted model without another inverse: ξ, α and γ.
+
+    All but ξ are neutral at 0. `input_scaling`, `column_weights` and `score_scaling` say what they do.
+    """
 
     xi: float
     item_norm: float = 0.0
     propensity: float = 0.0
+
+    @property
+    def input(self) -> float:
+        """What `input_scaling` depends on: dials that are equal in this have the same projections."""
+        return self.item_norm
 
 
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
@@ -109,6 +117,18 @@ def user_weights(items_per_user: NDArray[np.integer], user_norm: float) -> Vecto
 def item_scaling(users_per_item: NDArray[np.integer], item_norm: float) -> Vector:
     """n^α : (items,); an item that nobody has counts as one that a single user has."""
     return np.asarray(np.maximum(users_per_item, 1.0) ** _check_norm("item_norm", item_norm))
+
+
+def input_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | None:
+    """n^α : (items,), what histories are multiplied by before the projection; None if that is 1."""
+    return item_scaling(users_per_item, dial.item_norm) if dial.item_norm else None
+
+
+def score_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | None:
+    """n^−α p^−γ : (items,), what scores are multiplied by; None if that is 1."""
+    if not (dial.item_norm or dial.propensity):
+        return None
+    return propensity_scaling(users_per_item, dial.propensity) / item_scaling(users_per_item, dial.item_norm)
 
 
 def propensities(

@@ -51,7 +51,7 @@ class _Paper(LinearAutoencoder):
         raise NotImplementedError
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
-        return self.with_xi(dial.xi) if dial[1:] == (0, 0) else self._share(_normalized(self, dial))
+        return self.with_xi(dial.xi) if dial == Dial(dial.xi) else self._share(_normalized(self, dial))
 
 
 class _Plain(_Paper):
@@ -244,10 +244,11 @@ class DEQL(LinearAutoencoder):
     def with_dials(self, **values: float | None) -> LinearAutoencoder:
         """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""
         given = self._given_dials(values)
-        return super().with_dials(**given) if "xi" in given else self._share(DEQL(**self.get_params() | given))
+        own = self.get_params()
+        return self._share(DEQL(**own | given)) if given.keys() <= own.keys() else super().with_dials(**given)
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
-        if dial[1:] == (0, 0):
+        if dial == Dial(dial.xi):
             return self._share(RDLAE(self.l2, self.dropout, dial.xi))
         return self._share(_normalized(self, dial))
 

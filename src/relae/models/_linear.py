@@ -30,6 +30,7 @@ from relae.linalg import (
     gram_diagonal,
     scaled_columns,
 )
+from relae.models._parameters import DIALS
 from relae.models._refresh import compact, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
@@ -120,17 +121,17 @@ class LinearAutoencoder(HistoryRecommender):
     feature_weight_: float
     item_squares_: NDArray[np.float64] | None
 
-    # parameters of some of the models, constants of the others
+    # parameters of some of the models, constants of the others; dials are neutral where a model has no parameter
     dropout: float
     xi: float
     user_norm: float = 0.0
-    item_norm: float = 0.0
-    propensity: float = 0.0
+    item_norm: float
+    propensity: float
 
     closed_form: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
     explains: ClassVar[bool] = True
-    dials: ClassVar[tuple[str, ...]] = Dial._fields
+    dials: ClassVar[tuple[str, ...]] = tuple(dial.name for dial in DIALS)
 
     def fit(
         self,
@@ -215,19 +216,24 @@ class LinearAutoencoder(HistoryRecommender):
         return algebra.free_diagonal(self.penalty_, self.inverse_diagonal_)
 
     def _dial(self, xi: float | None = None) -> Dial:
-        """The model's ξ, α and γ, or those with another ξ."""
-        return Dial(self.xi if xi is None else xi, self.item_norm, self.propensity)
+        """The model's dials, or those with another ξ."""
+        dial = Dial(*(getattr(self, name) for name in Dial._fields))
+        return dial if xi is None else dial._replace(xi=xi)
 
     def _check_dials(self, dropout: float) -> None:
         """Raise a ValueError if a dial cannot stand where it does, on an inverse with this dropout."""
         algebra.check_dial(self._dial())
 
-    def _item_scaling(self) -> NDArray[np.float64]:
-        return algebra.item_scaling(self.item_counts_, self.item_norm)
+    def _input_scaling(self) -> NDArray[np.float64] | None:
+        return algebra.input_scaling(self.item_counts_, self._dial())
 
-    def _score_scaling(self) -> NDArray[np.float64]:
-        """n^−α p^−γ : (items,), what scores are multiplied by on the way out."""
-        return algebra.propensity_scaling(self.item_counts_, self.propensity) / self._item_scaling()
+    def _score_scaling(self) -> NDArray[np.float64] | None:
+        return algebra.score_scaling(self.item_counts_, self._dial())
+
+    def _through(self) -> NDArray[np.float64] | None:
+        """What an item of a history is multiplied by on its way to its own score : (items,); None if that is 1."""
+        before, after = self._input_scaling(), self._score_scaling()
+        return after if before is None or after is None else before * after
 
     def weights(self) -> Dense:
         """Return the dense B : (items, items), scaled as in scores, where it fits into memory."""
@@ -247,8 +253,8 @@ class LinearAutoencoder(HistoryRecommender):
         """Return some rows of B, scaled as in scores : (len(items), items)."""
         self.check_fitted()
         rows = self.inverse_.rows(items) * self.score_scale()
-        if self.item_norm:
-            rows *= self._item_scaling()[items, None].astype(self.score_dtype)
+        if (scaling := self._input_scaling()) is not None:
+            rows *= scaling[items, None].astype(self.score_dtype)
         units = sp.csr_array((np.ones(len(items)), items, np.arange(len(items) + 1)), shape=rows.shape)
         return self.add_history(rows, units)
 
@@ -272,7 +278,7 @@ class LinearAutoencoder(HistoryRecommender):
         """
         self.check_fitted()
         dials = self._as_dials(xis)
-        order = sorted(range(len(dials)), key=lambda at: dials[at].item_norm)  # the same projections side by side
+        order = sorted(range(len(dials)), key=lambda at: dials[at].input)  # the same projections side by side
         given = self.encode(histories, seen, exclude_seen)
         model = self.for_many(given.matrix.shape[0], dials)
         views = [model._turned(dials[at]) for at in order]
@@ -286,10 +292,10 @@ class LinearAutoencoder(HistoryRecommender):
         the square of users. Many of them cost less when P is made from it first, if there is memory for that.
         """
         self.check_fitted()
-        norms = {self.item_norm} if xis is None else {dial.item_norm for dial in self._as_dials(xis)}
-        if norms == {0.0}:
+        inputs = {dial.input: dial for dial in ([self._dial()] if xis is None else self._as_dials(xis))}
+        if all(algebra.input_scaling(self.item_counts_, dial) is None for dial in inputs.values()):
             return self
-        inverse = self.inverse_.for_many(users * len(norms))
+        inverse = self.inverse_.for_many(users * len(inputs))
         if inverse is self.inverse_:
             return self
         other = self._share(type(self)(**self.get_params()))
@@ -320,24 +326,25 @@ class LinearAutoencoder(HistoryRecommender):
 
     def project(self, batch: Csr) -> Dense:
         """Return (x n^α) P."""
-        return self.inverse_.project(scaled_columns(batch, self._item_scaling()) if self.item_norm else batch)
+        scaling = self._input_scaling()
+        return self.inverse_.project(batch if scaling is None else scaled_columns(batch, scaling))
 
-    def projection_key(self) -> float:
-        return self.item_norm
+    def projection_key(self) -> Any:
+        return self._dial().input
 
     def score_scale(self) -> Vector:
         """−w n^−α p^−γ: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
         weights = self.column_weights()
-        if self.item_norm or self.propensity:
-            weights = weights * self._score_scaling()
+        if (scaling := self._score_scaling()) is not None:
+            weights = weights * scaling
         return -weights.astype(self.score_dtype)
 
     def add_history(self, scores: Dense, batch: Csr) -> Dense:
         """Add x itself, in place: x B = x − (x P)·w."""
         rows = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
         values = batch.data
-        if self.propensity:
-            values = values * algebra.propensity_scaling(self.item_counts_, self.propensity)[batch.indices]
+        if (scaling := self._through()) is not None:
+            values = values * scaling[batch.indices]
         scores[rows, batch.indices] += values.astype(scores.dtype)
         return scores
 
@@ -387,8 +394,10 @@ class LinearAutoencoder(HistoryRecommender):
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
-        if self.item_norm or self.propensity:
-            contributions *= self._item_scaling()[seen] * self._score_scaling()[columns, None]
+        if (scaling := self._input_scaling()) is not None:
+            contributions *= scaling[seen]
+        if (scaling := self._score_scaling()) is not None:
+            contributions *= scaling[columns, None]
         names = self.items_.take(seen)
         orders = np.argsort(-contributions, axis=1, kind="stable")
         return [
@@ -525,6 +534,10 @@ class LinearAutoencoder(HistoryRecommender):
             "solver": f"{chosen.solver}, residual {self.residual_:.0e}",
             "ξ that matter": "{:.3f} to {:.3f}".format(*self.xi_interval_),
         }
+
+
+for _name, _neutral in Dial._field_defaults.items():  # of models that have no parameter of this name
+    setattr(LinearAutoencoder, _name, _neutral)
 
 
 def _plan(record: dict[str, Any]) -> Plan:
