@@ -51,7 +51,7 @@ def test_xi_of_zero_has_a_zero_diagonal(x, spec):
 def test_xi_of_one_is_ridge_regression(x, l2):
     found = weights(x, Spec(l2, 0.0, 1.0))
     for column in range(x.shape[1]):
-        ridge = Ridge(alpha=l2, fit_intercept=False).fit(x.astype(np.float64), x[:, column], solver="cholesky")
+        ridge = Ridge(alpha=l2, fit_intercept=False, solver="cholesky").fit(x.astype(np.float64), x[:, column])
         assert np.allclose(found[:, column], ridge.coef_, atol=1e-6)
 
 
