@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from relae import RDLAE, store
 from relae.evaluation.groups import head_items
 from relae.models import DAN, DEQL
+from tests.serve.conftest import interactions
 from tests.serve.running import serving, serving_another
 
 HISTORY = [7, 37, 107, 207]
@@ -118,6 +119,38 @@ def test_unknown_items_are_named(client, model):
     assert answer["known"] == 2
 
 
+def suggested(client, *history):
+    """Return the ids that an answer suggests for each unknown one."""
+    answer = ask(client, "recommend", history=list(history))
+    return {each["unknown"]: [item["item"] for item in each["items"]] for each in answer["suggestions"]}
+
+
+def test_unknown_items_get_suggestions(client):
+    numbered = [entry["item"] for entry in client.get("/v1/items", params={"q": "number"}).json()["items"]]
+    assert suggested(client, 7, "017", "star wars", "nope") == {"017": [17], "star wars": [17]}
+    assert suggested(client, "27.0", "AMELIE") == {"27.0": [27], "AMELIE": [7]}
+    assert suggested(client, "number") == {"number": numbered[:3]}  # the most popular of many
+    assert suggested(client, 7, "17") == {}
+    assert suggested(client, "", " ", "star " * 101) == {}
+    [only] = ask(client, "recommend", history={"Star Wars": 2.0})["suggestions"]
+    assert only["items"] == [client.get("/v1/items/17").json()]
+
+
+def test_suggestions_are_made_for_a_few_unknown_items_of_one_history(client):
+    titles = ["star wars", "stargate", "the last starfighter", "amelie"]
+    assert list(suggested(client, *titles)) == titles[:3]
+    for answer in ask(client, "recommend/batch", histories=[titles, ["star wars"]])["results"]:
+        assert "suggestions" not in answer
+        assert answer["unknown"]
+
+
+def test_text_ids_get_suggestions(tmp_path):
+    ids = ["0012", "0112", "B00A", "00b00a", *(f"x{at}" for at in range(8))]
+    store.save(RDLAE(l2=5.0).fit(interactions(ids)), tmp_path / "model")
+    with serving(tmp_path / "model") as client:
+        assert suggested(client, 12, "b00a", "112.0") == {12: ["0012"], "b00a": ["B00A", "00b00a"], "112.0": ["0112"]}
+
+
 @pytest.mark.parametrize("history", [[], {}, ["nope"], {"nope": 2}, {"7": 0}, {"7": 1e-60}])
 def test_nothing_known_gives_the_most_popular(client, model, history):
     answer = ask(client, "recommend", history=history, k=5, explain=True)
@@ -200,10 +233,12 @@ def test_a_batch_is_its_single_questions(client):
     histories = [HISTORY, [], {"7": 2.0}, ["nope", 17], *([[10 * at + 7] for at in range(40)])]
     wish = {"k": 7, "xi": 0.6, "item_norm": 0.3, "propensity": 0.1, "deny": [27], "explain": True}
     batch = ask(client, "recommend/batch", histories=histories, **wish)
-    assert batch["results"] == [ask(client, "recommend", history=history, **wish) for history in histories]
+    single = [ask(client, "recommend", history=history, **wish) | {"suggestions": []} for history in histories]
+    assert [result | {"suggestions": []} for result in batch["results"]] == single
     users = list(range(1000, 1080))
     batch = ask(client, "recommend/batch", users=users, **wish)
-    assert batch["results"] == [ask(client, "recommend", user=user, **wish) for user in users]
+    single = [ask(client, "recommend", user=user, **wish) for user in users]
+    assert [result | {"suggestions": []} for result in batch["results"]] == single
     assert ask(client, "recommend/batch", histories=[]) == {"results": []}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from typing import Any, Literal
@@ -147,7 +148,7 @@ class Ids:
         if self.kind == "int":
             found = self.positions([form])
             return list(self.take(found[found >= 0]))
-        return list(islice((known for known in self.values.tolist() if _plain_form(known) == form), n))
+        return [self.values[at] for at in islice(_places(form, self._plain_forms), n)]
 
     def _find(self, wanted: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
         """Look up a flat sequence, as an array if it is numeric."""
@@ -191,6 +192,10 @@ class Ids:
     def _order(self) -> NDArray[np.int64] | None:
         """The positions in the order of their ids; None if that is the order they have."""
         return None if self._sorted else np.argsort(self.values, kind="stable")
+
+    @cached_property
+    def _plain_forms(self) -> list[str]:
+        return [_plain_form(known) for known in self.values.tolist()]
 
     @cached_property
     def _index(self) -> dict[str | None, int]:
@@ -294,6 +299,14 @@ def _plain_form(text: str) -> str:
     bare = text.strip().lower()
     whole = bare[: -len(decimals)] if (decimals := _decimals(bare)) else bare
     return whole.lstrip("0") or whole[-1:]
+
+
+def _places(text: str, texts: list[str]) -> Iterator[int]:
+    """Yield the positions at which a text stands in a list."""
+    at = -1
+    with suppress(ValueError):
+        while True:
+            yield (at := texts.index(text, at + 1))
 
 
 def _decimals(text: str) -> str:

@@ -58,6 +58,19 @@ class Recommendation(Dials):
     popular: bool
 
 
+class Suggestion(TypedDict):
+    """Items that may be meant by an id that the model does not know."""
+
+    unknown: Id
+    items: list[Item]
+
+
+class SingleRecommendation(Recommendation):
+    """A list for one history, with `suggestions` for the first three unknown ids that are like other ids, or titles."""
+
+    suggestions: list[Suggestion]
+
+
 class Recommendations(TypedDict):
     """One result for each history or user, in their order."""
 

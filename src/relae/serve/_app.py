@@ -138,7 +138,7 @@ def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
         )
         return decorator
 
-    @route("POST", "/v1/recommend", _answers.Recommendation, schemas.recommend(), 401, 404, 413, 422)
+    @route("POST", "/v1/recommend", _answers.SingleRecommendation, schemas.recommend(), 401, 404, 413, 422)
     async def recommend(request: Request) -> Response:
         """Recommend items for a history, or for a user whom the model knows by id."""
         return await asked(request, _questions.read_recommend, _replies.recommend)

@@ -21,6 +21,8 @@ from relae.serve._answers import (
     RecommendedItem,
     SimilarItem,
     SimilarItems,
+    SingleRecommendation,
+    Suggestion,
 )
 from relae.serve._answers import (
     Dials as DialValues,
@@ -34,6 +36,7 @@ _REASONS = 3  # items of a history that a recommended item is because of
 # A batch is worked off in turns of so much, so that its memory is bounded and other requests get theirs in between.
 _TURN_HISTORIES, _TURN_ITEMS = 16, 5_000
 _EXPLAINED_AT_ONCE = 100
+_SUGGESTED = 3  # unknown ids of a history that are looked for; each costs a search
 
 
 def encode(answer: Any) -> bytes:
@@ -73,10 +76,17 @@ class Options:
         return {"exclude_seen": self.wish.exclude_seen, "seen": seen, "allow": self.allow, "deny": self.deny}
 
 
-def recommend(snapshot: Snapshot, question: RecommendQuestion) -> Recommendation:
+def recommend(snapshot: Snapshot, question: RecommendQuestion) -> SingleRecommendation:
     """Answer with one list."""
-    [result] = _lists(snapshot, [snapshot.taste(question.who)], Options.of(snapshot, question.wish))
-    return result
+    taste = snapshot.taste(question.who)
+    [result] = _lists(snapshot, [taste], Options.of(snapshot, question.wish))
+    return {**result, "suggestions": _suggestions(snapshot, taste.unknown[:_SUGGESTED])}
+
+
+def _suggestions(snapshot: Snapshot, unknown: Sequence[Id]) -> list[Suggestion]:
+    """Return what may be meant by unknown ids, without those of which nothing is known."""
+    meant = ((stranger, [snapshot.item(column) for column in snapshot.meant(stranger)]) for stranger in unknown)
+    return [{"unknown": stranger, "items": items} for stranger, items in meant if items]
 
 
 def batch_turns(snapshot: Snapshot, question: BatchQuestion) -> tuple[list[list[Taste]], Options]:

@@ -47,6 +47,16 @@ class TitleIndex:
         that have them anywhere; each by popularity. Every word is looked for in all titles that are left, so
         that of more than ten distinct words only the longest ten count.
         """
+        columns, wholes, starts = self._find(query)
+        return np.concatenate([columns[wholes], columns[starts & ~wholes], columns[~starts]])
+
+    def find_whole(self, query: str) -> NDArray[np.int64]:
+        """Return the columns whose titles have all the words of a query as whole words, the most popular first."""
+        columns, wholes, _ = self._find(query)
+        return columns[wholes]
+
+    def _find(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return the columns that have all words, and which have them as whole words, and at the start of words."""
         # the longest leaves the fewest for the others
         words = sorted(dict.fromkeys(fold(query).split()), key=len, reverse=True)[:MAX_WORDS]
         columns, texts = self._order, self._texts
@@ -57,7 +67,7 @@ class TitleIndex:
         for word in words:
             starts &= _contain(texts, f" {word}")
             wholes &= _contain(texts, f" {word} ")
-        return np.concatenate([columns[wholes], columns[starts & ~wholes], columns[~starts]])
+        return columns, wholes, starts
 
 
 def _contain(texts: Sequence[str], part: str) -> NDArray[np.bool_]:

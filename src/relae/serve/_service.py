@@ -24,6 +24,7 @@ from relae.serve._shared import Shared
 from relae.serve._snapshot import Snapshot
 from relae.serve._turns import Turns
 
+_STRANGER = "an id that no item has"
 _LOOK_EVERY = 1.0  # seconds between looks at the files of the model
 
 
@@ -204,7 +205,8 @@ def _warm_up(snapshot: Snapshot) -> None:
     limits = snapshot.description["limits"]
     # whoever has these two may be unknown
     liked = [snapshot.ids[column] for column in snapshot.popular[:2].tolist()] if snapshot.model.folds_in else []
-    asking: list[History | Id] = [History(liked), History([])]  # nobody's history is a case of its own
+    # nobody's history is a case of its own; the first unknown id takes longer than those after it
+    asking: list[History | Id] = [History(liked), History([_STRANGER])]
     if snapshot.histories is not None and len(snapshot.histories.users):
         asking += snapshot.histories.users.values[:1].tolist()
     linear = snapshot.linear is not None

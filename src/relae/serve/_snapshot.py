@@ -16,10 +16,12 @@ from relae.recommender import HistoryRecommender
 from relae.serve import _answers
 from relae.serve._answers import Id, Item, Limits, Model
 from relae.serve._problem import Problem, shown
-from relae.serve._questions import Dials, History
+from relae.serve._questions import MAX_QUERY, Dials, History
 from relae.serve._search import TitleIndex
 from relae.serve._settings import Settings
 from relae.store import Saved, open_model
+
+_FEW = 3  # items that may be meant by an unknown id
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,14 @@ class Snapshot:
         found = self._index.find(query)
         [column] = self.model.items_.positions([query]).tolist()
         return found if column < 0 else np.append(column, found[found != column])
+
+    def meant(self, unknown: Id) -> list[int]:
+        """Return the columns that may be meant by an unknown id: ids that are like it, then titles with its words."""
+        text = str(unknown)
+        if not text.strip() or len(text) > MAX_QUERY:
+            return []
+        by_id = self.model.items_.positions(self.model.items_.alike(text)).tolist()
+        return list(dict.fromkeys(by_id + self._index.find_whole(text)[:_FEW].tolist()))[:_FEW]
 
     # --- who is asking -----------------------------------------------------------------------------------------
 
