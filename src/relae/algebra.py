@@ -64,7 +64,7 @@ def suggested_l2(users_per_item: NDArray[np.integer], total: float) -> float:
 
     `total` is the sum of all squares. Items that nobody has do not count. The best λ is flat over a factor of two, and
     grows with the square root of the counts: this one lies within a factor of about two of the authors' tuned λ on most
-    of their data sets. Tuning does better.
+    of their data sets. Tuning may do better.
     """
     interactions = int(users_per_item.sum())
     mean_users = interactions / int(np.count_nonzero(users_per_item))

@@ -55,7 +55,8 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     text = shell.ok("fit", table, *columns, "--model", name, *options, "--out", tmp_path / "m")
     assert type(store.load(tmp_path / "m")) is kind(name)
     assert same_lists(tmp_path / "m", kind(name)(**given).fit(data), data)
-    assert ("tune" in text) == issubclass(kind(name), LinearAutoencoder)  # a rule was used
+    # a rule was used; a search often keeps it, so that no better figure is promised
+    assert ("tune" in text) == issubclass(kind(name), LinearAutoencoder) == ("tells whether other parameters" in text)
     assert files(tmp_path) == ["m"]  # nothing of a training is left
     *_, following = text.splitlines()
     assert shell.ok(*shlex.split(following)[1:])

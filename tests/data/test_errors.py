@@ -161,7 +161,10 @@ def test_files_that_are_not_there(tmp_path, file):
 
 
 def test_unknown_extensions(file):
-    read_fails(r"the extension '\.dat' is unknown.*separator=.*read_lists", file("1::2\n", "ratings.dat"))
+    read_fails(
+        r"the extension '\.dat' is unknown.*; convert it to one of these, or in Python .*separator=.*read_lists",
+        file("1::2\n", "ratings.dat"),
+    )
     read_fails("the extension '' is unknown", file("1 2\n", "ratings"))
 
 
@@ -264,7 +267,9 @@ def test_ids_that_are_written_like_missing_values_are_counted(read, file, monkey
 
 def test_titles_of_no_item_are_an_error(file):
     path, titles = file(ROWS), file("item,title\n1.0,A\n2.0,B\n3.0,C\n", "titles.csv")
-    message = "none of its 3 titles is of one of the 2 items: it has ids such as '1.0', the interactions have Ids"
+    message = (
+        "none of its 3 titles is of one of the 2 items: it has ids such as '1.0', the interactions have ids such as "
+    )
     with pytest.raises(DataError, match=message):
         Interactions.read(path, titles=titles)
     with pytest.raises(DataError, match="the mapping: none of its 1 titles"):

@@ -495,7 +495,7 @@ def test_strings_as_ids(tmp_path):
             {"item": [1, 2], "x": [1, 2]},
             {},
             r"none of its 2 items is among the 4 of the interactions: its column 'item' has ids such as 1, the "
-            r"interactions have Ids\(4 int: 10, 20, 30, …\)",
+            "interactions have ids such as 10, 20, 30$",
         ),
         ({"item": [], "x": []}, {}, "the table of features has no rows"),
         ({"movie": [10], "x": [1]}, {"item": "movies"}, "has no column 'movies', .*: set item='movie'"),

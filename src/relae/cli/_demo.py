@@ -83,7 +83,7 @@ def _show_data(console: Console, data: Interactions) -> None:
 def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -> None:
     _heading(console, "The fit: one inverse, exact")
     console.print(
-        f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (rule of thumb; tuning does better), dropout = {model.dropout}, "
+        f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (a rule of thumb, not tuned), dropout = {model.dropout}, "
         f"on {held_out.train.n_users:,} customers; {len(held_out.users):,} others are held out.\n"
         f"{model.plan_.solver} solver, {in_bytes(model.plan_.chosen.added_bytes)}, [bold]{seconds:.1f} s[/bold]; "
         f"checked: ‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e}"

@@ -172,7 +172,10 @@ def _show(
     }
     console.print(facts(rows))
     if isinstance(model, LinearAutoencoder) and model.l2 is None:
-        console.print("\n[yellow]Nothing was tuned:[/yellow] `relae tune DATA --out RUN` does better than a rule.")
+        console.print(
+            "\n[yellow]Nothing was tuned:[/yellow] "
+            "`relae tune DATA --out RUN` tells whether other parameters do better."
+        )
     place = shlex.quote(str(saved.path))
     console.print(
         f"\n[dim]Next:[/dim] relae serve {escape(place)}\n"

@@ -80,7 +80,7 @@ def read_features(table: Table, items: Ids, rules: FeatureRules, dropped: Ids) -
     if not known.any():
         raise DataError(
             f"{table.source}: none of its {rows.height:,} items is among the {len(items):,} of the interactions: its "
-            f"column {rules.item!r} has ids such as {ids[0]!r}, the interactions have {items!r}"
+            f"column {rules.item!r} has ids such as {ids[0]!r}, the interactions have ids such as {items.examples()}"
         )
     wanted = known | pl.Series(dropped.positions(ids.to_numpy()) < 0) if rules.add_items else known
     items = _extended(items, ids.filter(wanted & ~known).sort())

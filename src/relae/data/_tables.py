@@ -123,8 +123,8 @@ def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Tab
         return _open_text(str(file), content, separator or _TEXT.get(extension))
     raise DataError(
         f"{file}: the extension {extension!r} is unknown. Known are .csv, .tsv (also .gz, .zst), .parquet; "
-        "give separator= if it is a text table with a header, or use Interactions.read_lists "
-        "for lines of `user item item …`"
+        "convert it to one of these, or in Python give separator= for a text table with a header, and use "
+        "Interactions.read_lists for lines of `user item item …`"
     )
 
 

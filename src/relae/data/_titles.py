@@ -45,7 +45,10 @@ def _checked(titles: TitleArray, items: Ids, ids: list[Any], source: str) -> Tit
     known = len(set(items.positions(ids).tolist()) - {-1})
     if 2 * known >= min(len(ids), len(items)):
         return titles
-    examples = f"it has ids such as {ids[0]!r}, the interactions have {items!r}. Write them in the same way in both"
+    examples = (
+        f"it has ids such as {ids[0]!r}, the interactions have ids such as {items.examples()}. "
+        "Write them in the same way in both"
+    )
     if known == 0:
         raise DataError(f"{source}: none of its {len(ids):,} titles is of one of the {len(items):,} items: {examples}")
     warnings.warn(

@@ -88,8 +88,11 @@ class Ids:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = [repr(value) for value in self.take(np.arange(min(3, len(self))))]
-        return f"Ids({len(self):,} {self.kind}: {', '.join(shown)}{', …' if len(self) > 3 else ''})"
+        return f"Ids({len(self):,} {self.kind}: {self.examples()}{', …' if len(self) > 3 else ''})"
+
+    def examples(self, n: int = 3) -> str:
+        """Return the first n ids as a message names them."""
+        return ", ".join(repr(value) for value in self.take(np.arange(min(n, len(self)))))
 
     def positions(self, ids: Iterable[Any]) -> NDArray[np.int64]:
         """Find ids on this axis.

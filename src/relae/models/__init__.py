@@ -6,7 +6,7 @@
 | EASE | 0 | 0    |   | EDLAE | free | 0    |
 | RLAE | 0 | free |   | RDLAE | free | free |
 
-`l2` is the penalty λ on all weights; without it a rule of thumb is used (`suggested_l2`), and tuning does better.
+`l2` is the penalty λ on all weights; without it a rule of thumb is used (`suggested_l2`), and tuning may do better.
 How it is computed is no parameter of a model: `fit(data, solver=…)` takes "auto", "exact", "primal", "dual", "local",
 or a solver with settings of its own, such as `Primal(dtype="float64")` or `Local(neighbours=100)`. The local solver is
 an approximation for catalogs of which no square fits into memory: each item is explained by its nearest items only.

@@ -6,7 +6,7 @@ from relae.recommender import Parameter, Range
 L2 = Parameter(
     "l2",
     None,
-    "the penalty on all weights; by a rule from the data if not given, and `relae tune` does better",
+    "the penalty on all weights; by a rule from the data if not given; `relae tune` searches it",
     "λ",
     low=0,
     option=True,

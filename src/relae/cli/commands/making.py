@@ -160,9 +160,10 @@ def fit(
 ) -> None:
     """Fit a model to all of DATA, check it, and save it as a folder to serve from.
 
-    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, does better. A model
-    that is trained keeps MODEL.training beside the folder meanwhile: after a break, the same command goes on from it.
-    It is validated by a tenth of DATA, which it is not trained on; --set validation_share=0 trains on all of it.
+    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, searches for better
+    ones. A model that is trained keeps MODEL.training beside the folder meanwhile: after a break, the same command goes
+    on from it. It is validated by a tenth of DATA, which it is not trained on; --set validation_share=0 trains on all
+    of it.
     """
     from relae.cli import _fit
 
