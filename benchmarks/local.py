@@ -202,7 +202,7 @@ def folder(path: str, count: int) -> None:
     """Everything in one process, so that its peak is that of the whole way."""
     seconds = {}
     started = perf_counter()
-    data = Interactions.scan(path)
+    data = Interactions.read(path)
     seconds["read"] = perf_counter() - started
     started = perf_counter()
     model = RDLAE(20.0, 0.3, 0.3).fit(data, solver=Local(count))

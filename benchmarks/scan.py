@@ -117,7 +117,7 @@ def work(what: str, folder: Path) -> None:
     if what == "floor":
         line: dict[str, object] = {"rows": read_columns(folder)}
     else:
-        data = Interactions.scan(folder)
+        data = Interactions.read(folder)
         arrays = (data.matrix.data, data.matrix.indices, data.matrix.indptr, data.users.values, data.items.values)
         line = {
             "users": data.n_users,

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import relae
 from relae import DataError, Features, Interactions, PlanError
+from relae._common import memory
 from relae.baselines import ContentKNN, ItemKNN, Popularity, Random
 from relae.baselines import _knn as module
 from relae.evaluation import evaluate, hold_out_new_items
-from relae.solvers import _memory
 from relae.tuning import tune_model
 
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, new_histories
@@ -141,7 +141,7 @@ def test_bad_parameters(neighbours):
 
 
 def test_too_many_neighbours_for_the_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(PlanError, match=r"22 neighbours of each of 23 items needs .* fit with fewer neighbours"):
         ContentKNN().fit(csr(X), item_features=TAGS)
 

@@ -11,9 +11,9 @@ from sklearn.base import clone
 
 import relae
 from relae import DataError, Interactions, PlanError, PrecisionError
+from relae._common import memory
 from relae.baselines import IALS
 from relae.evaluation import evaluate, hold_out_items
-from relae.solvers import _memory
 from relae.tuning import tune_model
 
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, matrices, new_histories
@@ -231,7 +231,7 @@ def test_nothing_to_fit():
 
 
 def test_factors_that_do_not_fit_into_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(PlanError, match=r"256 factors of each of 40 users and 27 items needs .* dim below 256"):
         IALS().fit(csr(X))
 

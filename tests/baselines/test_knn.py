@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 import relae
 from relae import DataError, Interactions, PlanError
+from relae._common import memory
 from relae.baselines import ItemKNN
 from relae.linalg import similarity
-from relae.solvers import _memory
 
 from ..oracles import EMPTY_ITEM, csr, example, new_histories
 
@@ -137,7 +137,7 @@ def test_nothing_to_fit():
 
 
 def test_too_many_neighbours_for_the_memory(monkeypatch):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(PlanError, match=r"22 neighbours of each of 23 items needs .* fit with fewer neighbours"):
         ItemKNN().fit(csr(X))
 

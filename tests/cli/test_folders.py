@@ -1,8 +1,9 @@
-"""A folder of lists as DATA: numbers that are ids, and truth that the history has already."""
+"""A folder as DATA: of lists, with ids for numbers and truth that the history has; or of tables, also by a pattern."""
 
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 from relae.cli._data import Columns, load, read
@@ -95,3 +96,47 @@ def test_lists_without_what_they_share():
     assert split.truth.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
     with pytest.raises(ValueError, match="overlap must be 'refuse' or 'drop', got 'keep'"):
         given_split(train, truth, overlap="keep")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """A table in one file, and the same in a folder of Parquet files."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame(
+        {"who": rng.integers(0, 60, 900), "item": rng.integers(0, 40, 900), "stars": rng.integers(1, 6, 900)}
+    )
+    frame.write_csv(tmp_path / "whole.csv")
+    (tmp_path / "events").mkdir()
+    for at, part in enumerate(frame.iter_slices(300)):
+        part.write_parquet(tmp_path / "events" / f"part-{at}.parquet")
+    (tmp_path / "events" / "_SUCCESS").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize("source", ["events", "events/*.parquet", "events/part-?.parquet"])
+def test_a_folder_of_tables_and_a_pattern_are_one_table(tables, shell, source):
+    columns = ("--user", "who", "--rating", "stars", "--min-rating", "3", "--min-user-count", "2", "--json")
+    one, many = (json.loads(shell("plan", tables / name, *columns).out) for name in ("whole.csv", source))
+    assert many["data"] == one["data"]
+    assert many["title"] == source.split("/")[-1]
+    options = Columns(user="who", rating="stars", min_rating=3)
+    divided = [load(str(tables / name), options) for name in ("whole.csv", source)]
+    assert divided[0].fingerprint == divided[1].fingerprint
+    assert divided[1].low_ratings == divided[0].low_ratings != ""
+
+
+def test_folders_and_patterns_that_cannot_be(tables, shell):
+    for source, said in (
+        ("events/*.csv", "no file matches"),
+        ("nothing-*.csv", "no file matches"),
+        ("events --overlap drop --user who", "is none: leave it out"),
+    ):
+        name, *more = source.split()
+        done = shell("plan", tables / name, *more)
+        assert done.code == 2
+        assert said in done.err
+
+
+def test_a_folder_with_lists_stays_one(tables):
+    folder = make_folder(tables / "events", items=np.arange(40), users=np.arange(60))
+    assert load(str(folder), Columns()).data.n_interactions == 600

@@ -36,6 +36,7 @@ def places(saved, dual, popular, known, tuned, table, columns, tmp_path_factory)
     torn = folder / "torn"
     torn.mkdir()
     (torn / "result.json").write_text('{"request": {}}')
+    (folder / "bare").mkdir()
     there = {path.name: path for path in folder.iterdir()}
     return {
         "MODEL": saved,
@@ -72,7 +73,7 @@ WRONG = [
     ("plan", "missing argument 'DATA'; see `relae plan --help`"),
     ("plan nowhere.csv", "neither a file nor a folder nor a benchmark"),
     ("plan MODEL", "is a model, not data"),
-    ("plan HERE", "has no train.txt"),
+    ("plan @bare", "has no train.txt"),
     ("plan DATA", "has no column 'user', its columns are 'who', 'what', 'stars': set --user"),
     ("plan DATA COLUMNS --solver fast", "solver must be 'auto', 'exact', 'primal', 'dual' or 'local'"),
     ("plan DATA COLUMNS --dtype int8", "dtype must be"),

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -116,3 +117,9 @@ def check_form(data: Interactions) -> None:
     assert (matrix.data > 0).all()
     assert matrix.shape == (len(data.users), len(data.items)) == (data.n_users, data.n_items)
     assert matrix.nnz == data.n_interactions
+
+
+def stream(paths, **options):
+    """Read files in batches, also a single one that would fit into memory."""
+    with patch("relae.data._scan.fits_memory", lambda file: False):
+        return Interactions.read(paths, **options)

@@ -11,6 +11,8 @@ import pytest
 from relae.data import Interactions
 from relae.errors import DataError
 
+from .tables import stream
+
 
 def fails(message, frame, **options):
     with pytest.raises(DataError, match=message):
@@ -154,7 +156,8 @@ def test_nothing_left_says_which_filter_removed_how_many():
 
 def test_files_that_are_not_there(tmp_path, file):
     path = file("user,item\n1,2\n", "ratings.csv")
-    read_fails("is a folder, not a file", tmp_path)
+    (tmp_path / "empty").mkdir()
+    read_fails("has no files that end in .parquet", tmp_path / "empty")
     read_fails("does not exist: did you mean 'ratings.csv'", tmp_path / "rating.csv")
     read_fails("does not exist$", tmp_path / "nowhere" / "at-all.csv")
     assert path.exists()
@@ -217,7 +220,7 @@ def test_columns_without_a_name_do_no_harm(file):
     assert Interactions.read(file("user,item,,\n1,2,,\n")).n_interactions == 1
 
 
-@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+@pytest.mark.parametrize("read", [Interactions.read, stream])
 def test_a_pipe_is_read_like_a_file(read, tmp_path):
     import gzip
     import io
@@ -250,7 +253,7 @@ def test_the_name_of_a_file_need_not_be_utf8(tmp_path):
 # --- ids that may not be meant -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+@pytest.mark.parametrize("read", [Interactions.read, stream])
 def test_ids_that_are_written_like_missing_values_are_counted(read, file, monkeypatch):
     monkeypatch.setattr("relae.data._tables.BATCH_ROWS", 2)
     path = file("user,item\n1,7\nnan,7\nnan,8\n2,NA\n2,8\nnan,9\n")

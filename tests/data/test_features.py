@@ -21,7 +21,7 @@ from relae.data import Features, Interactions, as_features
 from relae.errors import DataError
 
 from ..real_data import real
-from .tables import check_form, same
+from .tables import check_form, same, stream
 
 GENRES = [None, "", "Drama", "Comedy", "Sci-Fi", "Drama "]
 TAGS = st.lists(st.sampled_from(["a", "b", "c", "", None]), max_size=4)
@@ -422,7 +422,7 @@ def test_items_of_the_table_can_be_ignored():
     )
 
 
-@pytest.mark.parametrize("read", [Interactions.read, Interactions.scan])
+@pytest.mark.parametrize("read", [Interactions.read, stream])
 def test_items_that_a_filter_dropped_stay_dropped_and_new_ones_come_in(read, tmp_path):
     rows = ["ann,1,5", "bob,1,5", "ann,2,5", "bob,2,5", "cat,2,5", "ann,3,5"]
     (tmp_path / "log.csv").write_text("\n".join(["user,item,stars", *rows]) + "\n")

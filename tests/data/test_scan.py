@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from relae.data import Interactions, _numbering, _scan, _tables
 from relae.errors import DataError
 
-from .tables import check_form, dropped_users, same, tables
+from .tables import check_form, dropped_users, same, stream, tables
 
 FOLDERS = itertools.count()
 WRITERS = {
@@ -109,7 +109,7 @@ def test_parquet_files_are_one_table(tiny, folder, case, weighted, lowest, users
     }
     path = spread(frame, folder(), places, formats)
     agree(
-        outcome(lambda: Interactions.scan(path, **options)),
+        outcome(lambda: stream(path, **options)),
         outcome(lambda: Interactions.from_frame(frame, **options)),
     )
 
@@ -123,7 +123,7 @@ def test_text_files_are_one_table(tiny, folder, case):
     path = spread(frame, folder(), places, formats)
     options = {"weight": "weight", "weighting": "linear", "timestamp": "rating"}
     agree(
-        outcome(lambda: Interactions.scan(path, **options)),
+        outcome(lambda: stream(path, **options)),
         outcome(lambda: Interactions.read(whole, **options)),
     )
 
@@ -134,7 +134,7 @@ def test_formats_mix_and_order_does_not_matter(tiny, folder, case, random):
     frame, places, formats = case
     files = sorted(spread(frame, folder(), places, formats).iterdir())
     random.shuffle(files)
-    scanned = Interactions.scan(files, rating="rating", min_rating=0)
+    scanned = stream(files, rating="rating", min_rating=0)
     agree(scanned, Interactions.from_frame(frame))
 
 
@@ -155,14 +155,14 @@ def test_ids_of_every_type(tiny, tmp_path, ids):
     frame = pl.DataFrame({"user": pl.Series(ids, dtype=kind), "item": pl.Series(ids[::-1], dtype=kind)})
     for row in range(frame.height):
         frame[row : row + 1].write_parquet(tmp_path / f"{row}.parquet")
-    agree(Interactions.scan(tmp_path), Interactions.from_frame(frame))
+    agree(stream(tmp_path), Interactions.from_frame(frame))
 
 
 def test_text_is_integers_only_if_all_of_it_is(tiny, tmp_path):
     (tmp_path / "a.csv").write_text("user,item\n1,1\n2,2\n")
-    assert Interactions.scan(tmp_path).users.values.tolist() == [1, 2]
+    assert stream(tmp_path).users.values.tolist() == [1, 2]
     (tmp_path / "b.csv").write_text("user,item\n01,1\n1,3\n")
-    data = Interactions.scan(tmp_path)
+    data = stream(tmp_path)
     assert data.users.values.tolist() == ["01", "1", "2"]
     assert data.items.values.tolist() == [1, 2, 3]
     assert data.matrix.toarray().tolist() == [[1, 0, 0], [1, 0, 1], [0, 1, 0]]
@@ -172,13 +172,13 @@ def test_a_row_that_a_filter_drops_still_tells_the_type(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("user,item,stars\n1,1,5\n01,1,1\n")
     options = {"rating": "stars", "min_rating": 4}
-    agree(Interactions.scan(path, **options), Interactions.read(path, **options))
+    agree(stream(path, **options), Interactions.read(path, **options))
 
 
 def test_integers_in_text_go_with_either_type(tmp_path):
     (tmp_path / "a.csv").write_text("user,item\n1,1\n")
     pl.DataFrame({"user": [1, 2], "item": ["1", "x"]}).write_parquet(tmp_path / "b.parquet")
-    data = Interactions.scan(tmp_path)
+    data = stream(tmp_path)
     assert data.users.values.tolist() == [1, 2]
     assert data.items.values.tolist() == ["1", "x"]
     assert data.matrix.toarray().tolist() == [[1, 0], [0, 1]]
@@ -190,13 +190,13 @@ def test_numbers_in_one_file_and_strings_in_another_are_refused(tmp_path, other)
     strings = pl.DataFrame({"user": ["x"], "item": [1]})
     WRITERS[other[2:]](strings, tmp_path / other)
     with pytest.raises(DataError, match=rf"'user' has numbers in .*a\.parquet and strings in .*{other}: cast it"):
-        Interactions.scan(tmp_path)
+        stream(tmp_path)
 
 
 def test_a_file_without_rows_has_no_say_in_the_type(tmp_path):
     pl.DataFrame({"user": [1], "item": [1]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame(schema={"user": pl.String, "item": pl.Boolean}).write_parquet(tmp_path / "b.parquet")
-    assert Interactions.scan(tmp_path).users.values.tolist() == [1]
+    assert stream(tmp_path).users.values.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_times_have_one_scale_in_all_files(tiny, tmp_path, first, second):
     frames = [pl.DataFrame({"user": [1, 2], "item": [1, 1], "at": times}) for times in (first, second)]
     for number, frame in enumerate(frames):
         frame.write_parquet(tmp_path / f"{number}.parquet")
-    agree(Interactions.scan(tmp_path, timestamp="at"), Interactions.from_frame(pl.concat(frames), timestamp="at"))
+    agree(stream(tmp_path, timestamp="at"), Interactions.from_frame(pl.concat(frames), timestamp="at"))
 
 
 @pytest.mark.parametrize(("low", "high"), [([1, 2], [3, 4]), ([1.5, 2.0], [3.0, 4.0]), ([1.0, 2.0], [2.5, 3.0])])
@@ -220,7 +220,7 @@ def test_times_of_low_ratings_have_the_scale_of_the_others(tiny, tmp_path, low, 
     for number, frame in enumerate(frames):
         frame.write_parquet(tmp_path / f"{number}.parquet")
     options = {"timestamp": "at", "rating": "stars", "min_rating": 4}
-    scanned = Interactions.scan(tmp_path, **options)
+    scanned = stream(tmp_path, **options)
     agree(scanned, Interactions.from_frame(pl.concat(frames), **options))
     scale = 1_000_000 if any(at % 1 for at in low + high) else 1
     assert scanned.times.tolist() == [at * scale for at in high[::-1][1:] + high[1:]]
@@ -231,7 +231,7 @@ def test_dates_in_one_file_and_numbers_in_another_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("user,item,at\n1,1,2020-01-31\n")
     (tmp_path / "b.csv").write_text("user,item,at\n1,1,5\n")
     with pytest.raises(DataError, match=r"'at' has numbers in .*b\.csv and dates in .*a\.csv: give times of one type"):
-        Interactions.scan(tmp_path, timestamp="at")
+        stream(tmp_path, timestamp="at")
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([1, 2, 3])))
@@ -240,14 +240,14 @@ def test_weights_sum_to_the_same_bit_in_any_order(tiny, tmp_path, order):
     parts = {1: [2.0**-30], 2: [2.0**24 + 1], 3: [2.0**-30] * 5}
     for number, part in enumerate(order):
         pl.DataFrame({"user": 1, "item": 1, "weight": parts[part]}).write_parquet(tmp_path / f"{number}.parquet")
-    assert Interactions.scan(tmp_path, weight="weight", weighting="linear").matrix.data.tolist() == [2.0**24 + 2]
+    assert stream(tmp_path, weight="weight", weighting="linear").matrix.data.tolist() == [2.0**24 + 2]
 
 
 @pytest.mark.parametrize("blank", [1, 4, 9])
 def test_blank_lines_at_the_end_are_no_rows(tiny, tmp_path, blank):
     path = tmp_path / "a.csv"
     path.write_text("user,item\n1,2\n3,4\n" + "\n" * blank)
-    assert Interactions.scan(path).n_interactions == 2
+    assert stream(path).n_interactions == 2
 
 
 def test_paths_folders_and_patterns(tmp_path):
@@ -273,18 +273,18 @@ def test_paths_folders_and_patterns(tmp_path):
 
 def test_a_file_named_twice_counts_once(tmp_path):
     (tmp_path / "odd[1].csv").write_text("user,item,weight\n1,5,2\n")
-    data = Interactions.scan([tmp_path / "odd[1].csv", str(tmp_path)], weight="weight", weighting="linear")
+    data = stream([tmp_path / "odd[1].csv", str(tmp_path)], weight="weight", weighting="linear")
     assert data.matrix.data.tolist() == [2]
 
 
 def test_errors_name_the_file_the_column_and_the_row(tiny, tmp_path):
     def fails(message, paths=tmp_path, **options):
         with pytest.raises(DataError, match=message):
-            Interactions.scan(paths, **options)
+            stream(paths, **options)
 
     fails("has no files that end in .parquet, .csv or .tsv")
     fails(r"no file matches .*\*\.csv", tmp_path / "*.csv")
-    fails("there are no files to scan", [])
+    fails("there are no files to read", [])
     fails("a.csv does not exist", tmp_path / "a.csv")
     rows = "".join(f"{row},1,1\n" for row in range(10))
     (tmp_path / "a.csv").write_text("user,item,weight\n" + rows)
@@ -316,15 +316,15 @@ def test_nothing_left(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text("user,item,stars\n")
     with pytest.raises(DataError, match=r"\(2 files\): none has rows"):
-        Interactions.scan(tmp_path)
+        stream(tmp_path)
     (tmp_path / "a.csv").write_text("user,item,stars\n1,1,1\n")
     with pytest.raises(DataError, match=r"\(2 files\): nothing is left of 1 rows: min_rating=4 removed 1 rows"):
-        Interactions.scan(tmp_path, rating="stars", min_rating=4)
+        stream(tmp_path, rating="stars", min_rating=4)
 
 
 def test_titles(tmp_path):
     (tmp_path / "a.csv").write_text("user,item\n1,5\n1,6\n")
-    assert Interactions.scan(tmp_path, titles={5: "five"}).titles.tolist() == ["five", None]
+    assert stream(tmp_path, titles={5: "five"}).titles.tolist() == ["five", None]
 
 
 def test_progress_rises_to_one_in_each_stage(tiny, tmp_path):
@@ -332,7 +332,7 @@ def test_progress_rises_to_one_in_each_stage(tiny, tmp_path):
     for form in WRITERS:
         WRITERS[form](frame, tmp_path / f"a.{form}")
     seen = []
-    Interactions.scan(tmp_path, progress=lambda stage, fraction: seen.append((stage, fraction)))
+    stream(tmp_path, progress=lambda stage, fraction: seen.append((stage, fraction)))
     assert [stage for stage, _ in itertools.groupby(seen, key=lambda step: step[0])] == ["read", "merge"]
     for stage in ("read", "merge"):
         fractions = [fraction for name, fraction in seen if name == stage]
@@ -346,7 +346,7 @@ def test_progress_within_one_file(tiny, tmp_path, form):
     frame = pl.DataFrame({"user": np.arange(200), "item": 1})
     WRITERS[form](frame, tmp_path / f"a.{form}")
     seen = []
-    Interactions.scan(tmp_path, progress=lambda stage, fraction: seen.append(fraction) if stage == "read" else None)
+    stream(tmp_path, progress=lambda stage, fraction: seen.append(fraction) if stage == "read" else None)
     assert seen[0] < 0.1
     assert 0.1 < seen[len(seen) // 2] < 0.9 or form == "csv.gz"  # how well a file is compressed can only be guessed
 
@@ -355,15 +355,13 @@ def test_the_scratch_folder_is_left_as_it_was(tiny, tmp_path):
     scratch = _made(tmp_path / "scratch")
     used = []
     (tmp_path / "a.csv").write_text("user,item,weight\n1,1,1\n2,2,2\n3,3,3\n4,4,4\n5,5,bad\n")
-    Interactions.scan(
-        tmp_path / "a.csv", scratch=scratch, progress=lambda *_: used.append(len(list(scratch.rglob("*"))))
-    )
+    stream(tmp_path / "a.csv", scratch=scratch, progress=lambda *_: used.append(len(list(scratch.rglob("*")))))
     assert max(used) > 1
     with pytest.raises(DataError, match="the value 'bad' in row 5"):
-        Interactions.scan(tmp_path / "a.csv", weight="weight", scratch=scratch)
+        stream(tmp_path / "a.csv", weight="weight", scratch=scratch)
     assert list(scratch.iterdir()) == []
     with pytest.raises(DataError, match=r"nowhere cannot hold the scratch files.*: set scratch= to a folder with room"):
-        Interactions.scan(tmp_path / "a.csv", scratch=tmp_path / "nowhere")
+        stream(tmp_path / "a.csv", scratch=tmp_path / "nowhere")
 
 
 FULL = """
@@ -371,13 +369,14 @@ import resource, sys
 from relae.data import Interactions
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))  # bytes that a file may have
-Interactions.scan(sys.argv[1])
+Interactions.read(sys.argv[1])
 """
 
 
 def test_a_full_disk_is_an_error_with_a_way_out(tmp_path):
     pytest.importorskip("resource")
-    pl.DataFrame({"user": np.arange(1_000), "item": 1}).write_parquet(tmp_path / "a.parquet")
+    for name in ("a", "b"):
+        pl.DataFrame({"user": np.arange(1_000), "item": 1}).write_parquet(tmp_path / f"{name}.parquet")
     done = subprocess.run([sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=False)
     assert "DataError" in done.stderr
     assert "cannot hold the scratch files" in done.stderr
@@ -397,9 +396,10 @@ def peak():  # in MiB; not that of getrusage, which begins with the peak of the 
         [line] = [line for line in lines if line.startswith("VmHWM")]
     return int(line.split()[1]) // 1024
 
-Interactions.scan(folder + "/0.parquet")
+_scan.fits_memory = lambda file: False
+Interactions.read(folder + "/0.parquet")
 peaks = [peak()]
-Interactions.scan(folder)
+Interactions.read(folder)
 peaks.append(peak())
 Interactions.from_frame(pl.scan_parquet(folder + "/*.parquet"))
 peaks.append(peak())
@@ -417,3 +417,22 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
     one, all_files, in_memory = map(int, done.stdout.split())
     assert all_files - one < 40
     assert in_memory - all_files > 80  # what the rows need if they are held: the measure can see it
+
+
+@pytest.mark.parametrize(("free", "batches"), [(1e12, 0), (10, 1)])
+def test_one_file_is_streamed_only_where_memory_is_short(monkeypatch, tmp_path, free, batches):
+    pl.DataFrame({"user": [1, 2], "item": [5, 6]}).write_csv(tmp_path / "a.csv")
+    calls = []
+    streamed = _scan._stream
+    monkeypatch.setattr(_scan, "available_memory", lambda: free)
+    monkeypatch.setattr(_scan, "_stream", lambda *given: calls.append(given) or streamed(*given))
+    data = [Interactions.read(path) for path in (tmp_path / "a.csv", tmp_path, str(tmp_path / "*.csv"))]
+    assert len(calls) == batches * len(data)
+    assert all(same(each, data[0]) for each in data)
+
+
+def test_progress_of_a_file_that_is_read_at_once(tmp_path):
+    pl.DataFrame({"user": [1, 2], "item": [5, 6]}).write_csv(tmp_path / "a.csv")
+    seen = []
+    Interactions.read(tmp_path / "a.csv", progress=lambda *step: seen.append(step))
+    assert seen[-1] == ("merge", 1.0)

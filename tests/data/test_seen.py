@@ -14,7 +14,7 @@ from relae.data import Ids
 from relae.errors import DataError
 
 from ..real_data import real
-from .tables import as_dict, core, dropped_users, same, seen_pairs, tables
+from .tables import as_dict, core, dropped_users, same, seen_pairs, stream, tables
 
 FILMS = pl.DataFrame(
     {
@@ -250,6 +250,6 @@ def test_ml_1m_has_all_pairs_of_its_users():
     counted = np.diff(whole.matrix.indptr)[whole.users.positions(data.users.values)]
     assert np.array_equal(np.diff(data.matrix.indptr) + np.diff(seen.indptr), counted)
     assert data.n_users + len(data.dropped.users) == whole.n_users == 6_040
-    scanned = Interactions.scan(path, **options)
+    scanned = stream(path, **options)
     assert (scanned.seen != data.seen).nnz == 0
     assert dropped_users(scanned) == dropped_users(data)

@@ -16,7 +16,7 @@ from relae.errors import DataError, WeightingWarning
 from relae.solvers import Auto
 
 from ..real_data import real
-from .tables import as_dict, check_form, same, summed, tables
+from .tables import as_dict, check_form, same, stream, summed, tables
 
 PLAIN = {
     "linear": lambda amount: amount,
@@ -294,7 +294,7 @@ def test_reading_in_batches_chooses_the_same(tmp_path):
     frame.write_csv(tmp_path / "log.csv")
     read, _ = chosen(frame)
     with pytest.warns(WeightingWarning, match="weight='plays'"):
-        scanned = Interactions.scan(tmp_path / "log.csv", weight="plays")
+        scanned = stream(tmp_path / "log.csv", weight="plays")
     assert (scanned.matrix != read.matrix).nnz == 0
 
 

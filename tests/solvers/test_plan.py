@@ -19,7 +19,7 @@ from relae.solvers import SOLVERS, Auto, Local, Shape, as_solver, available_memo
 
 from ..oracles import csr, example
 
-memory_module = importlib.import_module("relae.solvers._memory")
+memory_module = importlib.import_module("relae._common.memory")
 PLENTY = 10**15
 
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from relae.cli._data import Columns
+from relae.data import TableOptions, options_of
 from relae.distributed import Dask, Partitions
 from relae.errors import DataError, RelaeError
 from relae.solvers import Solver
@@ -36,20 +37,12 @@ def on_cluster(solver: Solver, client: Any) -> Dask:
 
 def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
     """Return the Parquet files that a pattern names, as the workers see them."""
-    here = (
-        *("low_ratings", "timestamp", "titles", "min_user_count", "min_item_count", "k_core"),
-        *("half_life", "features"),
-    )
-    given = columns.given(*here)
+    of_all_rows = [name for name, option in options_of(TableOptions).items() if not option.by_row]
+    given = columns.given("low_ratings", *of_all_rows, "half_life", "features")
     if given:
         raise DataError(f"{given[0]} is for tables that are read here: leave it out with a pattern")
     return Partitions.from_parquet(
         pattern,
         client,
-        user=columns.user,
-        item=columns.item,
-        weight=columns.weight,
-        weighting=columns.weighting,  # type: ignore[arg-type]  # checked where it is used
-        rating=columns.rating,
-        min_rating=columns.min_rating,
+        **columns.keywords(by_row=True),
     )

@@ -1,19 +1,20 @@
-"""DATA on the command line: a table, a folder of lists or the name of a benchmark, whole or divided."""
+"""DATA on the command line: a table in one or more files, a folder of lists or a benchmark, whole or divided."""
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from glob import has_magic
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relae import datasets
-from relae.cli._parse import names
-from relae.data import Features, Ids, Interactions, Lists, axis_of, read_lists
+from relae.cli._columns import Columns as Columns
+from relae.data import Ids, Interactions, Lists, TableOptions, axis_of, has_tables, options_of, read_lists
 from relae.errors import DataError
 from relae.evaluation import (
     Split,
@@ -29,118 +30,6 @@ from relae.evaluation import (
 from relae.linalg import fingerprint
 
 SPLITS = ("auto", "paper", "strong", "weak", "last", "time", "new-items")
-
-LOW_RATINGS = ("seen", "ignored")
-Overlap = Literal["refuse", "drop"]
-
-_OF_TABLES = (
-    *("user", "item", "rating", "min_rating", "weight", "weighting", "timestamp", "titles"),
-    *("min_user_count", "min_item_count", "k_core"),
-)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """How to read a table, what its interactions weigh, and what is known of its items."""
-
-    user: str = "user"
-    item: str = "item"
-    rating: str | None = None
-    min_rating: float | None = None
-    low_ratings: str | None = None  # one of LOW_RATINGS
-    weight: str | None = None
-    timestamp: str | None = None
-    titles: Path | None = None
-    min_user_count: int = 0
-    min_item_count: int = 0
-    k_core: int = 0
-    weighting: str | None = None
-    half_life: float | None = None
-    features: Path | None = None
-    feature_columns: str | None = None  # separated by commas
-    separator: Sequence[str] = ()  # COLUMN=TEXT
-    feature_weight: float = 1.0
-    overlap: Overlap = "refuse"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "separator", tuple(self.separator))
-        if not 0 <= self.feature_weight < np.inf:
-            raise DataError(f"--feature-weight must be a finite number of at least 0, got {self.feature_weight!r}")
-        if self.low_ratings is not None and self.low_ratings not in LOW_RATINGS:
-            raise DataError(f"--low-ratings is one of {', '.join(LOW_RATINGS)}, got {self.low_ratings!r}")
-        if self.overlap not in get_args(Overlap):
-            raise DataError(f"--overlap is one of {', '.join(get_args(Overlap))}, got {self.overlap!r}")
-        useless = [] if self.features is not None else self.given("feature_columns", "separator", "feature_weight")
-        if useless:
-            raise DataError(f"{', '.join(useless)} is for --features FILE, which is not given: leave it out")
-
-    def but(self, given: Mapping[str, Any]) -> Self:
-        """Return these columns with others in the place of some."""
-        return replace(self, **given)
-
-    def given(self, *names: str) -> list[str]:
-        """Return those of some options that are not what they are by default."""
-        changed = [name for name in names if getattr(self, name) != Columns.__dataclass_fields__[name].default]
-        return [f"--{name.replace('_', '-')}" for name in changed]
-
-    def as_fitted(self) -> Self:
-        """Return these columns for data that a saved model judges or is judged by; its weighting has to be said."""
-        if self.weight is not None and self.weighting is None:
-            raise DataError(
-                f"--weight {self.weight} beside a model needs its --weighting: the one that the model was fitted with, "
-                "linear, sqrt, log or binary"
-            )
-        return self
-
-    def options(self) -> list[str]:
-        """Return the words of a command line that give these columns, as far as they are not the default."""
-        words: list[str] = []
-        for name, field in Columns.__dataclass_fields__.items():
-            value = getattr(self, name)
-            if value == field.default:
-                continue
-            flag = name.replace("_", "-")
-            if isinstance(value, bool):
-                words.append(f"--{flag}" if value else f"--no-{flag}")
-                continue
-            for each in value if isinstance(value, tuple) else [value]:
-                words += [f"--{flag}", str(each)]
-        return words
-
-    @classmethod
-    def of(cls, saved: Mapping[str, Any]) -> Self:
-        """Return the columns that a run has saved."""
-        paths = {name: Path(saved[name]) for name in ("titles", "features") if saved.get(name) is not None}
-        return cls(**{**saved, **paths})
-
-    def applied(self, data: Interactions) -> Interactions:
-        """Return interactions with the weights and the features that are asked for; without those that count 0."""
-        if self.half_life is not None:
-            data = data.weighted(half_life=self.half_life)
-        if self.features is None:
-            return data
-        whole = data.with_features(
-            self.features,
-            item=self.item,
-            columns=names(self.feature_columns),
-            separators=dict(_separator(pair) for pair in self.separator),
-        )
-        return whole.replace(features=None) if self.feature_weight == 0 else whole  # the items stay
-
-    def counted(self, data: Interactions) -> Interactions:
-        """Return the same with features that count `feature_weight` in any fit, where they are rows √weight · Fᵀ."""
-        whole = self.applied(data)
-        if whole.features is None or self.feature_weight == 1:
-            return whole
-        weighted = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
-        return whole.replace(features=weighted)
-
-
-def _separator(text: str) -> tuple[str, str]:
-    column, equals, separator = text.partition("=")
-    if not (equals and column and separator):
-        raise DataError(f"--separator takes COLUMN=TEXT, such as 'genres=|', got {text!r}")
-    return column, separator
 
 
 class Division(NamedTuple):
@@ -194,7 +83,8 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
     Parameters
     ----------
     source
-        A file, a folder of lists (`train.txt`, `test.txt` and so on) or the name of a benchmark.
+        A file, a folder of files or a pattern of their names; a folder of lists (`train.txt`, `test.txt` and so on); or
+        the name of a benchmark.
     split
         "paper" (its own strong split), "strong" (users held out), "weak" (items held out), "last" (the last item of
         each user), "time" (the latest interactions), "new-items" (items that nobody is known to have, for cold start),
@@ -207,12 +97,12 @@ def load(source: str, columns: Columns, split: str = "auto", share: float = 0.1,
     if split not in SPLITS:
         raise DataError(f"there is no split {split!r}: the splits are {', '.join(SPLITS)}")
     place = _place(source, columns)
-    if isinstance(place, Path):
-        if place.is_dir():
-            return _of_folder(place, columns, split, share, seed)
+    if isinstance(place, _Lists):
+        return _of_folder(place.folder, columns, split, share, seed)
+    if isinstance(place, _Table):
         if split == "paper":
             raise DataError("the paper's split is of its own data sets: name one of them, or choose another split")
-        divided = _divided(_title(place), columns.counted(_table(place, columns)), split, share, seed)
+        divided = _divided(place.title, columns.counted(place.read(columns)), split, share, seed)
         return replace(divided, low_ratings=about_low_ratings(source, columns, divided.data, split))
     more = columns.given("half_life", "features")
     more += ["--low-ratings seen"] if columns.low_ratings == "seen" else []
@@ -236,20 +126,21 @@ def read(source: str, columns: Columns, *, judging: bool = False) -> tuple[str, 
     columns say otherwise.
     """
     place = _place(source, columns)
-    if not isinstance(place, Path):
+    if isinstance(place, _Table):
+        return place.title, columns.applied(place.read(columns))
+    if not isinstance(place, _Lists):
         return place.title, columns.applied(_benchmark(place, columns, judging=judging))
-    if not place.is_dir():
-        return _title(place), columns.applied(_table(place, columns))
-    lists = _lists(place)
+    folder = place.folder
+    lists = _lists(folder)
     if "test_in" in lists:
-        plain = _of_folder(place, Columns(), "auto", 0.1, 0).data
-        return place.name, columns.applied(plain)
-    return place.name, columns.applied(_whole(place, lists))
+        plain = _of_folder(folder, Columns(), "auto", 0.1, 0).data
+        return folder.name, columns.applied(plain)
+    return folder.name, columns.applied(_whole(folder, lists))
 
 
 def about_low_ratings(source: str, columns: Columns, data: Interactions, split: str = "") -> str:
     """Say in a line what becomes of low ratings where models are judged by this data; nothing if it has none."""
-    named = None if Path(source).exists() else datasets.get(source)
+    named = None if Path(source).exists() or has_magic(source) else datasets.get(source)
     lowest = columns.min_rating if named is None else named.preparation.min_rating
     if lowest is None:
         return ""
@@ -268,13 +159,40 @@ def shape(data: Interactions) -> tuple[int, int, int]:
     return data.n_users + rows, data.n_items, data.n_interactions + entries
 
 
-def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
-    """Return the file, the folder or the benchmark that a name stands for."""
+@dataclass(frozen=True)
+class _Table:
+    """A table: a file, a folder of files, or a pattern of their names."""
+
+    source: str
+
+    @property
+    def title(self) -> str:
+        """The last part of the name as text, also where it is not UTF-8."""
+        return os.fsencode(Path(self.source).name).decode(errors="replace")
+
+    def read(self, columns: Columns) -> Interactions:
+        """Return its interactions."""
+        if columns.low_ratings is not None and columns.min_rating is None:
+            raise DataError("--low-ratings is for ratings below --min-rating, which is not given: leave it out")
+        data = Interactions.read(self.source, **columns.keywords())
+        return data.without_seen() if columns.low_ratings == "ignored" else data
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """A folder with train.txt and test.txt."""
+
+    folder: Path
+
+
+def _place(source: str, columns: Columns) -> _Table | _Lists | datasets.Dataset:
+    """Return the table, the folder of lists or the benchmark that a name stands for."""
     path = Path(source)
-    if columns.given("overlap") and not path.is_dir():
+    is_table = _is_table(path)
+    if columns.given("overlap") and (is_table or not path.is_dir()):
         raise DataError(f"--overlap is for a folder with train.txt and test.txt, and {source} is none: leave it out")
-    if path.exists() and not path.is_dir():  # also a pipe, such as <(zcat log.csv.gz)
-        return path
+    if is_table:
+        return _Table(source)
     if (path / "model.json").exists():
         raise DataError(
             f"{source} is a model, not data: name a table, a folder with train.txt and test.txt or a benchmark"
@@ -284,42 +202,25 @@ def _place(source: str, columns: Columns) -> Path | datasets.Dataset:
             f"{source!r} is neither a file nor a folder nor a benchmark; the benchmarks are "
             f"{', '.join(datasets.names())}"
         )
-    given = columns.given(*(name for name in _OF_TABLES if name != "item" or columns.features is None))
+    given = columns.given(*(name for name in options_of(TableOptions) if name != "item" or columns.features is None))
     if given:
         raise DataError(f"{source} is no table and has no columns to choose from: leave {', '.join(given)} out")
     if columns.low_ratings is not None and (path.is_dir() or not datasets.get(source).rates):
         raise DataError(f"{source} has no ratings: leave --low-ratings out")
-    return path if path.is_dir() else datasets.get(source)
+    return _Lists(path) if path.is_dir() else datasets.get(source)
+
+
+def _is_table(path: Path) -> bool:
+    """Tell whether a path is a file (also a pipe, such as <(zcat log.csv.gz)), a pattern, or a folder of tables."""
+    if not path.is_dir():
+        return path.exists() or has_magic(str(path))
+    others = ("model.json", *(f"{name}.txt" for name in StrongLists._fields))
+    return not any((path / name).exists() for name in others) and has_tables(path)
 
 
 def _benchmark(dataset: datasets.Dataset, columns: Columns, *, judging: bool) -> Interactions:
     """Return a benchmark; what its users rated low they have seen, but for the published protocols."""
     return dataset.load(seen=columns.low_ratings == "seen" or (columns.low_ratings is None and not judging))
-
-
-def _title(path: Path) -> str:
-    """Return the name of a file as text, also where it is not UTF-8."""
-    return os.fsencode(path.name).decode(errors="replace")
-
-
-def _table(path: Path, columns: Columns) -> Interactions:
-    if columns.low_ratings is not None and columns.min_rating is None:
-        raise DataError("--low-ratings is for ratings below --min-rating, which is not given: leave it out")
-    data = Interactions.read(
-        path,
-        user=columns.user,
-        item=columns.item,
-        rating=columns.rating,
-        min_rating=columns.min_rating,
-        weight=columns.weight,
-        weighting=columns.weighting,  # type: ignore[arg-type]  # checked there
-        timestamp=columns.timestamp,
-        titles=columns.titles,
-        min_user_count=columns.min_user_count,
-        min_item_count=columns.min_item_count,
-        k_core=columns.k_core,
-    )
-    return data.without_seen() if columns.low_ratings == "ignored" else data
 
 
 def _divided(title: str, data: Interactions, split: str, share: float, seed: int) -> Divided:
@@ -364,7 +265,9 @@ def _lists(folder: Path) -> dict[str, Lists]:
         name: read_lists(folder / f"{name}.txt") for name in StrongLists._fields if (folder / f"{name}.txt").is_file()
     }
     if "train" not in lists or "test" not in lists:
-        raise DataError(f"{folder} has no train.txt and test.txt with a line `user item item …` per user")
+        raise DataError(
+            f"{folder} has no train.txt and test.txt with a line `user item item …` per user, and no tables either"
+        )
     return lists
 
 

@@ -17,6 +17,7 @@ import typer
 
 from relae._common.interrupts import interrupt
 from relae._common.limits import LIBRARY_BYTES, address_space_limit
+from relae._common.table_options import TableOptions, options_of
 from relae.errors import RelaeError
 
 _DEBUG = "--debug"
@@ -24,9 +25,8 @@ _HELP = {"-h", "--help", "--version"}
 _LEAST_SPACE = LIBRARY_BYTES + 400_000_000  # for Python, NumPy and what a small model takes
 _INTERRUPTED, _TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
 _OPTIONS = (
-    *("user", "item", "rating", "min_rating", "weight", "timestamp", "titles"),
-    *("min_user_count", "min_item_count", "k_core"),
-    *("weighting", "half_life", "features"),
+    *options_of(TableOptions),
+    *("half_life", "features"),
     *("l2", "dropout", "xi", "user_norm", "item_norm", "alpha", "rank", "solver", "dtype", "k"),
 )
 _PYTHON = {  # what a Python error advises, and how the command line says it

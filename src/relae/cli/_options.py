@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from relae.cli._columns import OF_HISTORIES, shown_columns
 from relae.models import DIALS
 from relae.recommender import Parameter
 from relae.registry import KINDS, kind
@@ -36,7 +37,10 @@ class RowFormat(StrEnum):
     PARQUET = "parquet"
 
 
-DATA_HELP = "A CSV, TSV or Parquet file, a folder with train.txt and test.txt, or the name of a benchmark."
+DATA_HELP = (
+    "A CSV, TSV or Parquet file, a folder of such files, a quoted pattern of their names, a folder with train.txt and "
+    "test.txt, or the name of a benchmark."
+)
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a model that `relae fit` made.")]
@@ -110,57 +114,7 @@ UserIdOption = Annotated[
 
 # --- options that several commands take, as one parameter --------------------------------------------------------
 
-_COLUMNS: Given = {
-    "user": (str, "The column of users; user if not given."),
-    "item": (str, "The column of items; item if not given."),
-    "rating": (str, "The column of ratings."),
-    "min_rating": (float, "The lowest rating that counts."),
-    "low_ratings": (
-        str,
-        "What a lower rating tells: seen (the user has had the item, so that it is never recommended to that user, and "
-        "is neither to be found nor a candidate where models are judged) or ignored. seen if not given; but where "
-        "models are judged by a benchmark, it is ignored as in the published protocols.",
-    ),
-    "weight": (str, "The column of amounts, such as plays, pieces or ratings; without it 1."),
-    "weighting": (
-        str,
-        "What an amount of --weight counts: itself (linear), sqrt, log (1 stays 1) or 1 (binary); by a quick trial on "
-        "the data if not given.",
-    ),
-    "timestamp": (str, "The column of times, for --split last and time, and for --half-life."),
-    "half_life": (
-        float,
-        "After how long an interaction counts half, in the unit of --timestamp; in microseconds if that has dates or "
-        "any fraction.",
-    ),
-    "titles": (Path, "A table with the columns item and title."),
-    "min_user_count": (int, "Drop users with fewer items: one pass, after --min-item-count."),
-    "min_item_count": (
-        int,
-        "Drop items with fewer users: one pass, after which --min-user-count may leave some fewer.",
-    ),
-    "k_core": (int, "Drop items and users with fewer than this many, again and again until all have enough."),
-    "features": (
-        Path,
-        "A table with a row per item, its items in a column named as --item says: the other columns are features for "
-        "the linear models and contentknn, and items without users can be recommended by them.",
-    ),
-    "feature_columns": (str, "Some columns of it, separated by commas; all that tell something if not given."),
-    "separator": (
-        list[str],
-        "What stands between several values in one of these columns, such as 'genres=|'; can be repeated.",
-        "COLUMN=TEXT",
-    ),
-    "feature_weight": (
-        float,
-        "How much a feature counts beside a user; 1 if not given, 0 leaves features out. It is never tuned: try some.",
-    ),
-    "overlap": (
-        str,
-        "Of a folder with train.txt and test.txt: what becomes of interactions to find that the history of the same "
-        "user has, refuse (if not given) or drop.",
-    ),
-}
+_COLUMNS: Given = shown_columns()
 _MODEL: Given = {
     "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
 }
@@ -190,8 +144,8 @@ def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `columns` an option for the columns of a table of histories."""
-    wanted = ("user", "item", "rating", "min_rating", "low_ratings", "weight", "weighting", "timestamp", "half_life")
-    return _spread(command, "columns", {name: _COLUMNS[name] for name in wanted}, "Columns of --histories")
+    here = {name: shown for name, shown in _COLUMNS.items() if name in OF_HISTORIES}
+    return _spread(command, "columns", here, "Columns of --histories")
 
 
 def takes_model(command: Callable[..., None]) -> Callable[..., None]:

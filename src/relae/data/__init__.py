@@ -1,11 +1,13 @@
 """Interactions: tables of events and the sparse matrix they become."""
 
+from relae._common.table_options import Option, TableKeywords, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
 from relae.data._matrix import canonical_matrix
+from relae.data._scan import has_tables
 from relae.data._seen import Dropped, Seen, pattern_of, without_cells
 from relae.data._statistics import Spread, Statistics, gini
-from relae.data._weights import Weighting, fading_weights
+from relae.data._weights import fading_weights
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids, decode_texts, encode_texts
 from relae.data.interactions import Interactions
@@ -16,9 +18,12 @@ __all__ = [
     "Ids",
     "Interactions",
     "Lists",
+    "Option",
     "Seen",
     "Spread",
     "Statistics",
+    "TableKeywords",
+    "TableOptions",
     "Weighting",
     "as_features",
     "axis_of",
@@ -27,6 +32,9 @@ __all__ = [
     "encode_texts",
     "fading_weights",
     "gini",
+    "has_tables",
+    "option",
+    "options_of",
     "pattern_of",
     "positions_in",
     "read_lists",

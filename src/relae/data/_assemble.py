@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.table_options import TableOptions
 from relae.data._columns import Column, GapWords, Times, as_ids, as_numbers, as_times
 from relae.data._seen import Dropped, Seen, pattern
-from relae.data._tables import Roles, Table
-from relae.data._weights import Weighting, check_weighting
+from relae.data._tables import Table
 from relae.data.ids import Ids
 from relae.errors import DataError
 
@@ -23,54 +23,6 @@ if TYPE_CHECKING:
 
 
 _COUNTED = 1 << 24  # codes at a time, because a count makes a copy of them as 64 bits
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How the rows of a table become cells: the keywords of `Interactions.from_frame`."""
-
-    user: str
-    item: str
-    weight: str | None
-    rating: str | None
-    min_rating: float | None
-    min_user_count: int
-    min_item_count: int
-    k_core: int
-    timestamp: str | None = None
-    weighting: Weighting | None = None
-
-    def __post_init__(self) -> None:
-        if self.user == self.item:
-            raise DataError(f"user and item both name the column {self.user!r}")
-        if self.weighting is not None:
-            check_weighting(self.weighting)
-            if self.weight is None:
-                raise DataError(f"weighting={self.weighting!r} needs the column of the amounts: set weight=…")
-        if self.min_rating is not None and self.rating is None:
-            raise DataError(f"min_rating={self.min_rating!r} needs the column of the ratings: set rating=…")
-        if self.rating is not None and self.min_rating is None:
-            raise DataError(
-                f"rating={self.rating!r} needs a threshold: set min_rating=…, "
-                f"or weight={self.rating!r} for matrix values that are sums of ratings"
-            )
-
-    @property
-    def roles(self) -> Roles:
-        """The columns to load."""
-        named = {
-            "user": self.user,
-            "item": self.item,
-            "weight": self.weight,
-            "rating": self.rating,
-            "timestamp": self.timestamp,
-        }
-        return {role: name for role, name in named.items() if name is not None}
-
-    @property
-    def rating_filter(self) -> str:
-        """The filter on ratings as messages name it."""
-        return f"min_rating={self.min_rating:g}"
 
 
 @dataclass(frozen=True)
@@ -153,10 +105,10 @@ class Losses:
     def __init__(self, source: str, n_rows: int) -> None:
         self.source, self.n_rows, self.steps = source, n_rows, list[str]()
 
-    def record_rated(self, recipe: Recipe, kept: int) -> None:
+    def record_rated(self, options: TableOptions, kept: int) -> None:
         """Count the rows that the first filter left."""
-        if recipe.min_rating is not None:
-            self.record(recipe.rating_filter, self.n_rows, kept, "rows")
+        if options.min_rating is not None:
+            self.record(options.rating_filter, self.n_rows, kept, "rows")
 
     def record(self, step: str, before: int, after: int, unit: str) -> None:
         """Count what a filter left, and raise if that is nothing."""
@@ -218,44 +170,46 @@ class Assembled:
     dropped_items: Ids
 
 
-def assemble(table: Table, recipe: Recipe) -> Assembled:
+def assemble(table: Table, options: TableOptions) -> Assembled:
     """Return the matrix of a table, with its users, items and times."""
-    rows = table.load(recipe.roles)
+    rows = table.load(options.roles)
     if rows.height == 0:
         raise DataError(f"{table.source} has no rows")
     losses = Losses(table.source, rows.height)
     gaps = GapWords()
-    found = parse(rows, recipe, table.source, gaps, text=table.text)
+    found = parse(rows, options, table.source, gaps, text=table.text)
     gaps.warn()
-    losses.record_rated(recipe, len(found))
+    losses.record_rated(options, len(found))
     users, user_codes, low_users = _encode(found.users, found.low_users)
     items, item_codes, low_items = _encode(found.items, found.low_items)
     times = None if found.times is None else found.times.values
     cells = merge(user_codes, item_codes, found.weights, len(items), times)
     low = Pairs(low_users, low_items, found.low_times).distinct(len(items))
-    return number(keep(cells, low, recipe, losses, len(users)), users, items)
+    return number(keep(cells, low, options, losses, len(users)), users, items)
 
 
-def parse(rows: pl.DataFrame, recipe: Recipe, source: str, gaps: GapWords, *, text: bool, before: int = 0) -> Events:
+def parse(
+    rows: pl.DataFrame, options: TableOptions, source: str, gaps: GapWords, *, text: bool, before: int = 0
+) -> Events:
     """Return the rows by their ratings; `before` tells how many rows of the source went before these.
 
     Ids that are written like a missing value are counted by `gaps`.
     Of a row with too low a rating only the ids and the time are looked at; without one of the ids it tells nothing.
     """
-    places = {role: Column(source, name, before) for role, name in recipe.roles.items()}
+    places = {role: Column(source, name, before) for role, name in options.roles.items()}
     ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
     for values in ids:
         gaps.count(values, places[values.name])
     rows = rows.with_columns(ids).with_row_index("row", offset=before + 1)
     low = rows.clear()
-    if recipe.rating is not None:
-        enough = as_numbers(rows["rating"], places["rating"], rows["row"]) >= recipe.min_rating
+    if options.rating is not None:
+        enough = as_numbers(rows["rating"], places["rating"], rows["row"]) >= options.min_rating
         rows, low = rows.filter(enough), rows.filter(~enough).drop_nulls(["user", "item"])
     for role in ("user", "item"):
         places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
-    weights = None if recipe.weight is None else _weights(rows, places["weight"])
+    weights = None if options.weight is None else _weights(rows, places["weight"])
     times, low_times = None, None
-    if recipe.timestamp is not None:
+    if options.timestamp is not None:
         timed = rows if low.is_empty() else rows.vstack(low)  # together, because one fraction changes the scale of all
         found = as_times(timed["timestamp"], places["timestamp"], timed["row"])
         times, low_times = Times(found.values[: rows.height], found.scale), found.values[rows.height :]
@@ -335,11 +289,11 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
     return single
 
 
-def keep(cells: Cells, low: Pairs, recipe: Recipe, losses: Losses, n_users: int) -> Kept:
+def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_users: int) -> Kept:
     """Apply the filters on counts, in the order that is documented; `low` are distinct pairs with too low a rating."""
     fates = Fates(n_users)
     if len(low):
-        fates.record(recipe.rating_filter, cells.users)
+        fates.record(options.rating_filter, cells.users)
 
     def step(name: str, after: Cells) -> Cells:
         losses.record(name, len(cells), len(after), "interactions")
@@ -349,15 +303,15 @@ def keep(cells: Cells, low: Pairs, recipe: Recipe, losses: Losses, n_users: int)
 
     cells = step("weights of zero", cells.where(cells.values > 0))
     before = Pairs(cells.users, cells.items, cells.times)
-    if recipe.min_item_count > 1:
-        kept = cells.where(_frequent(cells.items, recipe.min_item_count))
-        cells = step(f"min_item_count={recipe.min_item_count}", kept)
-    if recipe.min_user_count > 1:
-        kept = cells.where(_frequent(cells.users, recipe.min_user_count))
-        cells = step(f"min_user_count={recipe.min_user_count}", kept)
-        _warn_of_one_pass(cells, recipe)
-    if recipe.k_core > 1:
-        cells = step(f"k_core={recipe.k_core}", _core(cells, recipe.k_core))
+    if options.min_item_count > 1:
+        kept = cells.where(_frequent(cells.items, options.min_item_count))
+        cells = step(f"min_item_count={options.min_item_count}", kept)
+    if options.min_user_count > 1:
+        kept = cells.where(_frequent(cells.users, options.min_user_count))
+        cells = step(f"min_user_count={options.min_user_count}", kept)
+        _warn_of_one_pass(cells, options)
+    if options.k_core > 1:
+        cells = step(f"k_core={options.k_core}", _core(cells, options.k_core))
     return Kept(cells, _beside(cells, before, low), fates)
 
 
@@ -405,16 +359,16 @@ def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
     return counts
 
 
-def _warn_of_one_pass(cells: Cells, recipe: Recipe) -> None:
+def _warn_of_one_pass(cells: Cells, options: TableOptions) -> None:
     """Say how many items have become too rare because users were dropped after them."""
     counts = count(cells.items, int(cells.items.max(initial=-1)) + 1)
-    least = recipe.min_item_count
+    least = options.min_item_count
     rare = int(np.count_nonzero((counts > 0) & (counts < least)))
-    if rare and recipe.k_core < least:
+    if rare and options.k_core < least:
         warnings.warn(
-            f"min_item_count={least} is one pass, before min_user_count={recipe.min_user_count}: "
+            f"min_item_count={least} is one pass, before min_user_count={options.min_user_count}: "
             f"after both, {rare:,} of {np.count_nonzero(counts):,} items have fewer than {least} users. To drop items "
-            f"and users until all have enough, use k_core={max(least, recipe.min_user_count)}",
+            f"and users until all have enough, use k_core={max(least, options.min_user_count)}",
             stacklevel=5,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.files import atomic_file
-from relae.data._tables import existing_file
+from relae.data._tables import FilePath, existing_file
 from relae.data.ids import Ids
 from relae.errors import DataError
 
@@ -49,7 +48,7 @@ def axis_of(*numbers: NDArray[np.int64]) -> int | Ids:
     return Ids(distinct) if length > _FEW and 2 * len(distinct) < length else length
 
 
-def read_lists(path: str | os.PathLike[str]) -> Lists:
+def read_lists(path: FilePath) -> Lists:
     """Return the pairs of a file with a line `user item item …` per user, in the order they have there.
 
     Raises
@@ -69,7 +68,7 @@ def read_lists(path: str | os.PathLike[str]) -> Lists:
     return Lists(owners[np.cumsum(first) - 1][~first], numbers[~first], owners)
 
 
-def write_lists(path: str | os.PathLike[str], lists: Lists) -> None:
+def write_lists(path: FilePath, lists: Lists) -> None:
     """Write a line `user item item …` per user, in the order of `lists.owners`; all of the file or nothing.
 
     Parameters

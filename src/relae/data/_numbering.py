@@ -147,5 +147,5 @@ def _search(known: pl.Series, ids: pl.Series) -> tuple[NDArray[np.int64], pl.Ser
         found[new.to_numpy()] = len(known) + positions_in(distinct, strangers).to_numpy()
         known = pl.concat([known, distinct], rechunk=True)
     if len(known) > _MOST:
-        raise DataError(f"there are more than {_MOST:,} different ids, too many for one matrix: scan fewer files")
+        raise DataError(f"there are more than {_MOST:,} different ids, too many for one matrix: read fewer files")
     return found, known

@@ -1,8 +1,8 @@
-"""Interactions from files that are larger than memory.
+"""Interactions from files: one that fits into memory at once, all others as a stream.
 
-Rows are read in batches, and their ids replaced by codes. Their codes go to buckets on disk, all rows of a user to
-the same one. A bucket at a time is merged to cells, which are put together at the end. What stays in memory is the
-ids, one batch, one bucket, and the cells.
+The rows of a stream are read in batches, and their ids replaced by codes. Their codes go to buckets on disk, all rows
+of a user to the same one. A bucket at a time is merged to cells, which are put together at the end. What stays in
+memory is the ids, one batch, one bucket, and the cells.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.files import scratch_folder
+from relae._common.memory import available_memory
+from relae._common.progress import Progress
+from relae._common.table_options import TableOptions
 from relae.data._assemble import (
     Assembled,
     Cells,
@@ -26,7 +29,7 @@ from relae.data._assemble import (
     Kept,
     Losses,
     Pairs,
-    Recipe,
+    assemble,
     count,
     join,
     keep,
@@ -37,54 +40,67 @@ from relae.data._assemble import (
 )
 from relae.data._columns import GapWords, Scale, whole_as_fractions
 from relae.data._numbering import Codes, Numbering, Ranking
-from relae.data._tables import Table, existing_file, is_table, open_file
+from relae.data._tables import FilePath, Table, existing_file, is_table, open_file, reading_memory
 from relae.errors import DataError
-
-FilePath = str | os.PathLike[str]
-Report = Callable[[str, float], None]
 
 _BUCKET_ROWS = 2_000_000
 _MOST_BUCKETS = 1024
 
 
-def scan(
+def read_tables(
     paths: FilePath | Iterable[FilePath],
-    recipe: Recipe,
+    options: TableOptions,
     separator: str | None = None,
     scratch: FilePath | None = None,
-    progress: Report | None = None,
+    progress: Progress | None = None,
 ) -> Assembled:
     """Return the matrix of the rows of some files, as if they were one table."""
     report = progress or (lambda stage, fraction: None)
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    tables = [open_file(file, separator) for file in find_tables(given)]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files = find_tables(listed)
+    if len(files) == 1 and fits_memory(files[0]):
+        found = assemble(open_file(files[0], separator), options)
+        report("merge", 1.0)
+        return found
+    others = ", …" if len(listed) > 1 else ""
+    source = str(files[0]) if len(files) == 1 else f"{listed[0]}{others} ({len(files):,} files)"
+    return _stream([open_file(file, separator) for file in files], source, options, scratch, report)
+
+
+def fits_memory(file: Path) -> bool:
+    """Tell whether a file can be read at once, with half of the free memory left; so can pipes, which have no size."""
+    return not file.is_file() or reading_memory(file) < available_memory() / 2
+
+
+def _stream(
+    tables: list[Table], source: str, options: TableOptions, scratch: FilePath | None, report: Progress
+) -> Assembled:
+    """Return the matrix of all rows of some tables, which are in memory some at a time."""
     for table in tables:  # all of them before the first is read, which may take long
-        table.check(recipe.roles)
-    others = ", …" if len(given) > 1 else ""
-    source = tables[0].source if len(tables) == 1 else f"{given[0]}{others} ({len(tables):,} files)"
+        table.check(options.roles)
     expected_rows = sum(table.estimate_rows() for table in tables)
     with _scratch_folder(scratch) as folder:
-        buckets = _Buckets(folder, recipe, expected_rows)
-        users, items = Numbering(recipe.user), Numbering(recipe.item)
-        losses = _distribute(tables, recipe, users, items, buckets, source, report)
+        buckets = _Buckets(folder, options, expected_rows)
+        users, items = Numbering(options.user), Numbering(options.item)
+        losses = _distribute(tables, options, users, items, buckets, source, report)
         ranked = users.finish(), items.finish()
         parts, low = _merge_all(buckets, *ranked, report)
-    found = number(_filtered(parts, low, recipe, losses, len(ranked[0])), ranked[0].ids, ranked[1].ids)
+    found = number(_filtered(parts, low, options, losses, len(ranked[0])), ranked[0].ids, ranked[1].ids)
     report("merge", 1.0)
     return found
 
 
-def _filtered(parts: list[Cells], low: list[Pairs], recipe: Recipe, losses: Losses, n_users: int) -> Kept:
+def _filtered(parts: list[Cells], low: list[Pairs], options: TableOptions, losses: Losses, n_users: int) -> Kept:
     rated_low = join(low)
     low.clear()
     # The cells have no name of their own, so that they are gone when a filter has made fewer of them.
-    return keep(_interleave(parts, n_users), rated_low, recipe, losses, n_users)
+    return keep(_interleave(parts, n_users), rated_low, options, losses, n_users)
 
 
 def find_tables(paths: list[FilePath]) -> list[Path]:
     """Return the files that are meant by paths, folders and patterns; each once."""
     if not paths:
-        raise DataError("there are no files to scan: give a path, a folder, a pattern or a list of them")
+        raise DataError("there are no files to read: give a path, a folder, a pattern or a list of them")
     files: dict[Path, Path] = {}
     for path in paths:
         for file in _expand(Path(path)):
@@ -92,11 +108,21 @@ def find_tables(paths: list[FilePath]) -> list[Path]:
     return list(files.values())
 
 
+def has_tables(folder: Path) -> bool:
+    """Tell whether a folder, or a folder in it, has files that are tables."""
+    return any(True for _ in _tables_in(folder))
+
+
+def _tables_in(folder: Path) -> Iterator[Path]:
+    for file in folder.rglob("*"):
+        # Not such as _SUCCESS and .part-0.parquet.crc: what writers of folders leave beside the tables.
+        if is_table(file) and file.is_file() and not any(part[0] in "._" for part in file.relative_to(folder).parts):
+            yield file
+
+
 def _expand(path: Path) -> list[Path]:
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file() and is_table(file))
-        # Such as _SUCCESS and .part-0.parquet.crc: what writers of folders leave beside the tables.
-        files = [file for file in files if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+        files = sorted(_tables_in(path))
         if not files:
             raise DataError(f"{path} has no files that end in .parquet, .csv or .tsv (also .gz, .zst)")
         return files
@@ -112,20 +138,20 @@ def _expand(path: Path) -> list[Path]:
 
 def _distribute(
     tables: list[Table],
-    recipe: Recipe,
+    options: TableOptions,
     users: Numbering,
     items: Numbering,
     buckets: _Buckets,
     source: str,
-    report: Report,
+    report: Progress,
 ) -> Losses:
     """Read all rows, and put those that count into their buckets."""
     n_rows = n_kept = 0
     gaps = GapWords()
     for table in tables:
         before = 0
-        for rows in table.batches(recipe.roles):
-            found = parse(rows, recipe, table.source, gaps, text=table.text, before=before)
+        for rows in table.batches(options.roles):
+            found = parse(rows, options, table.source, gaps, text=table.text, before=before)
             for axis, role, ids in ((users, "user", found.users), (items, "item", found.items)):
                 axis.note(table.source, rows[role].dtype, ids.dtype, text=table.text)
             if len(found) > 0:
@@ -139,12 +165,12 @@ def _distribute(
         raise DataError(f"{source} has no rows" if len(tables) == 1 else f"{source}: none has rows")
     gaps.warn()
     losses = Losses(source, n_rows)
-    losses.record_rated(recipe, n_kept)
+    losses.record_rated(options, n_kept)
     report("read", 1.0)
     return losses
 
 
-def _merge_all(buckets: _Buckets, users: Ranking, items: Ranking, report: Report) -> tuple[list[Cells], list[Pairs]]:
+def _merge_all(buckets: _Buckets, users: Ranking, items: Ranking, report: Progress) -> tuple[list[Cells], list[Pairs]]:
     """Return the cells of each bucket, and the distinct pairs with too low a rating."""
     merged, low = [], []
     for bucket in range(buckets.count):
@@ -195,16 +221,16 @@ def _interleave(parts: list[Cells], n_users: int) -> Cells:
 class _Buckets:
     """Rows of codes and numbers in files of a folder: all rows of a user in one bucket."""
 
-    def __init__(self, folder: Path, recipe: Recipe, expected_rows: int) -> None:
+    def __init__(self, folder: Path, options: TableOptions, expected_rows: int) -> None:
         self._folder = folder
         self.expected_rows = max(expected_rows, 1)
         self._bits = (min(self.expected_rows // _BUCKET_ROWS, _MOST_BUCKETS - 1)).bit_length()
         fields: list[tuple[str, type]] = [("user", np.int32), ("item", np.int32)]
-        fields += [("weight", np.float64)] if recipe.weight is not None else []
-        fields += [("time", np.int64)] if recipe.timestamp is not None else []
+        fields += [("weight", np.float64)] if options.weight is not None else []
+        fields += [("time", np.int64)] if options.timestamp is not None else []
         self._row = np.dtype(fields)
         self._low_row = np.dtype([field for field in fields if field[0] != "weight"])
-        self._timestamp = recipe.timestamp
+        self._timestamp = options.timestamp
         self._scales: dict[Scale, str] = {}  # to the first source that has it
 
     @property

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import narwhals as nw
     import polars as pl
 
+FilePath = str | os.PathLike[str]
 # The role of a column ("user", "rating") to its name in the table. A role is also the keyword that sets it.
 Roles = Mapping[str, str]
 # What polars reads: the path of a file, or the bytes of what it cannot open by name, or can be read only once.
@@ -100,7 +101,7 @@ def _by_role(rows: pl.DataFrame, roles: Roles) -> pl.DataFrame:
     return rows.select(rows[column].alias(role) for role, column in roles.items())
 
 
-def is_table(path: str | os.PathLike[str]) -> bool:
+def is_table(path: FilePath) -> bool:
     """Tell whether the name of a file says that it is a table."""
     return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
@@ -110,11 +111,11 @@ def open_table(given: Any, source: str) -> Table:
     return open_file(given) if isinstance(given, (str, os.PathLike)) else open_frame(given, source)
 
 
-def open_file(path: str | os.PathLike[str], separator: str | None = None) -> Table:
+def open_file(path: FilePath, separator: str | None = None) -> Table:
     """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file, or in a pipe that has the same."""
     file = existing_file(path)
     extension = _extension(file)
-    _check_room(file, extension)
+    _check_room(file)
     content = _content(file)
     is_nameless = not file.is_file() and extension not in _PARQUET | _TEXT.keys()  # a pipe: its content tells
     if extension in _PARQUET or (is_nameless and isinstance(content, bytes) and content.startswith(_PARQUET_MAGIC)):
@@ -146,7 +147,7 @@ def open_frame(frame: Any, source: str) -> Table:
     return Table(source, schema.names(), False, partial(_fetch_frame, table, source), categories=categories)
 
 
-def existing_file(path: str | os.PathLike[str]) -> Path:
+def existing_file(path: FilePath) -> Path:
     """Return the path of a file, or say why there is none."""
     file = Path(path)
     if file.is_dir():
@@ -168,14 +169,18 @@ def _extension(file: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _check_room(file: Path, extension: str) -> None:
+def reading_memory(file: Path) -> int:
+    """Return about how many bytes it takes to read a file at once."""
+    unpacked = _UNPACKED if _extension(file) in _PARQUET or file.suffix.lower() in _COMPRESSED else 1
+    return file.stat().st_size * unpacked * _READING
+
+
+def _check_room(file: Path) -> None:
     """Refuse a file that a limit of address space leaves no room for: polars would end the process there."""
     room = free_address_space()
     if room is None or not file.is_file():
         return
-    unpacked = _UNPACKED if extension in _PARQUET or file.suffix.lower() in _COMPRESSED else 1
-    libraries = 0 if "polars" in sys.modules else LIBRARY_BYTES
-    needed = libraries + file.stat().st_size * unpacked * _READING
+    needed = reading_memory(file) + (0 if "polars" in sys.modules else LIBRARY_BYTES)
     if needed > room:
         raise DataError(
             f"reading {file} takes about {needed / 1e9:.1f} GB of address space, and the limit of this process "

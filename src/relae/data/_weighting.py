@@ -15,8 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.table_options import Weighting
 from relae.algebra import column_weights, penalty, suggested_l2
-from relae.data._weights import Weighting, reweighted
+from relae.data._weights import reweighted
 from relae.errors import WeightingWarning
 
 _USERS, _ITEMS = 5_000, 1_000  # of the trial: an inverse of that many items takes a fraction of a second

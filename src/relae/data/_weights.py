@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from relae._common.table_options import Weighting, check_weighting
 from relae.errors import DataError
-
-Weighting = Literal["linear", "sqrt", "log", "binary"]
 
 LEAST = 1e-6  # that age leaves of a weight: what a fit makes of it in float32 is not rounded to 0
 
@@ -29,12 +28,6 @@ def reweighted(amounts: NDArray[np.float32], weighting: Weighting) -> NDArray[np
     check_weighting(weighting)
     weights: NDArray[np.float64] = _FUNCTIONS[weighting](amounts.astype(np.float64))
     return weights
-
-
-def check_weighting(weighting: str) -> None:
-    """Raise if there is no such weighting."""
-    if weighting not in _FUNCTIONS:
-        raise DataError(f"weighting must be one of {', '.join(map(repr, get_args(Weighting)))}, got {weighting!r}")
 
 
 def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray[np.float64] | float:

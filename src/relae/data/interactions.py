@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypedDict, Unpack
@@ -13,22 +12,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from relae.data._assemble import Assembled, Recipe, assemble, merge, to_matrix
+from relae._common.progress import Progress
+from relae._common.table_options import TableKeywords, TableOptions, Weighting
+from relae.data._assemble import Assembled, assemble, merge, to_matrix
 from relae.data._item_table import FeatureRules, read_features
 from relae.data._lists import Lists, read_lists
 from relae.data._matrix import canonical_matrix, entries_of_rows
-from relae.data._scan import scan
+from relae.data._scan import read_tables
 from relae.data._seen import Dropped, Seen, pattern_of
 from relae.data._statistics import Statistics, gini, spread_of
-from relae.data._tables import open_file, open_frame, open_table
+from relae.data._tables import FilePath, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
 from relae.data._weighting import choose_weighting
-from relae.data._weights import LEAST, Weighting, faded, recency, reweighted
+from relae.data._weights import LEAST, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError
-
-FilePath = str | os.PathLike[str]
 
 
 class Changes(TypedDict, total=False):
@@ -160,166 +159,76 @@ class Interactions:
         return cls(matrix, users, items, titles, times, features, seen, seen_times)
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: Any,
-        *,
-        user: str = "user",
-        item: str = "item",
-        weight: str | None = None,
-        weighting: Weighting | None = None,
-        rating: str | None = None,
-        min_rating: float | None = None,
-        min_user_count: int = 0,
-        min_item_count: int = 0,
-        k_core: int = 0,
-        timestamp: str | None = None,
-        titles: Any = None,
-    ) -> Interactions:
+    def from_frame(cls, frame: Any, **options: Unpack[TableKeywords]) -> Interactions:
         """Return the interactions in a table with a row per event.
 
-        The filters work in this order: ratings, merging of duplicates, zero weights, `min_item_count`,
-        `min_user_count`, `k_core`. Counts are of different items per user and different users per item.
-        Users and items that lose all their interactions are dropped; `dropped` knows these users. Rows and columns
-        are sorted by id, whatever the order of the table.
-
-        What a user has had that the filters take from the history is `seen`: it is never recommended to that user.
+        Users and items that lose all their interactions by filters are dropped; `dropped` knows these users. Rows and
+        columns are sorted by id, whatever the order of the table. What a user has had that the filters take from the
+        history is `seen`: it is never recommended to that user.
 
         Parameters
         ----------
         frame
             A pandas, polars (eager or lazy) or pyarrow table.
-        user, item
-            The columns of the ids: integers or strings. Whole floats count as integers; categories, UUIDs
-            and UTF-8 bytes as strings, and so do integers beyond 64 bits with sign.
-        weight
-            A column of numbers that are not negative: plays, pieces, ratings. The amount of a pair is the sum of its
-            rows. A sum of zero says that nothing happened: it is no interaction, and the item has not been seen.
-            Without the column every amount is 1, however often a pair occurs.
-        weighting
-            What an amount a counts: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1. None: the one that finds
-            most in a quick trial on the data, which a `WeightingWarning` names with its figures; "log" where there are
-            too few users to try.
-        rating, min_rating
-            A column of ratings, and the lowest that counts: rows below it are no interactions, but the items in them
-            have been `seen` by their users. A pair with a high and a low rating is an interaction. Of a row below it
-            only the ids and the time are looked at.
-        min_user_count, min_item_count
-            Drop items, then users, with fewer interactions: each once. Where users are dropped, items may have fewer
-            in the end, which a warning tells; `k_core` repeats.
-        k_core
-            Drop items and users with fewer than this many until none is left to drop.
-        timestamp
-            A column of times, for `times`, of which a pair that occurs several times has the last. Whole
-            numbers stay what they are; if one has a fraction, all are multiplied by a million, which makes
-            microseconds of seconds. Dates and times, also as ISO text, become microseconds since 1970 UTC. Rows
-            below `min_rating` need a time too: it tells from when on a split by time may know of them.
-        titles
-            The titles of the items: a mapping from ids, or a table (or the path of one) with the columns
-            `item`, or the same name as here, and `title`.
+        options
+            Which columns to use, what they weigh, and which rows, users and items to drop: see `TableOptions`.
 
         Raises
         ------
         DataError
             If a column is missing or has values that cannot be used, or if nothing is left.
         """
-        filters = (min_user_count, min_item_count, k_core)
-        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
-        return cls._titled(assemble(open_frame(frame, "the table"), recipe), recipe, titles)
+        chosen = TableOptions.checked(**options)
+        return cls._titled(assemble(open_frame(frame, "the table"), chosen), chosen)
 
     @classmethod
     def read(
         cls,
-        path: FilePath,
+        path: FilePath | Iterable[FilePath],
         *,
-        user: str = "user",
-        item: str = "item",
-        weight: str | None = None,
-        weighting: Weighting | None = None,
-        rating: str | None = None,
-        min_rating: float | None = None,
-        min_user_count: int = 0,
-        min_item_count: int = 0,
-        k_core: int = 0,
-        timestamp: str | None = None,
-        titles: Any = None,
         separator: str | None = None,
+        scratch: FilePath | None = None,
+        progress: Progress | None = None,
+        **options: Unpack[TableKeywords],
     ) -> Interactions:
-        """Return the interactions in a CSV, TSV (plain, .gz, .zst) or Parquet file with a row per event.
+        """Return the interactions in CSV, TSV (plain, .gz, .zst) or Parquet files with a row per event.
 
         The ids in a column of a text file are integers if every one is written like one, otherwise strings:
-        "0155061224" keeps its zero. The other parameters are those of `from_frame`.
+        "0155061224" keeps its zero.
+
+        Several files are one table, whatever their order. They, and a file that is too large for the memory that is
+        free, are read in batches, once, and kept as codes in a scratch folder: the peak of memory grows with the
+        result, not with the files. It is about four times the size of the result, and the ids. A column of ids has one
+        type in all files: integers, or strings. What a text file has counts as integers if all text files together
+        have nothing else, and no file has strings. A column that is of numbers in one file and of strings in another
+        is an error, because it cannot be told whether 7 and "7" are the same.
 
         Parameters
         ----------
         path
-            The file; a text file has a header line.
+            A file, of which text has a header line; a folder; a pattern such as "events/2024-*.parquet" ("**" for any
+            folders between); or a list of these. Of a folder all tables count, also of folders in it, except names
+            that begin with "." or "_". A file that is named twice is read once. Files may differ in their format, and
+            in the columns that are not used.
         separator
             What separates the fields of a text file; a tab for .tsv, otherwise found in the header.
-
-        Raises
-        ------
-        DataError
-            If the file cannot be read, or as in `from_frame`; with the file, column, row and value.
-        """
-        filters = (min_user_count, min_item_count, k_core)
-        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
-        return cls._titled(assemble(open_file(path, separator), recipe), recipe, titles)
-
-    @classmethod
-    def scan(
-        cls,
-        paths: FilePath | Iterable[FilePath],
-        *,
-        user: str = "user",
-        item: str = "item",
-        weight: str | None = None,
-        weighting: Weighting | None = None,
-        rating: str | None = None,
-        min_rating: float | None = None,
-        min_user_count: int = 0,
-        min_item_count: int = 0,
-        k_core: int = 0,
-        timestamp: str | None = None,
-        titles: Any = None,
-        separator: str | None = None,
-        scratch: FilePath | None = None,
-        progress: Callable[[str, float], None] | None = None,
-    ) -> Interactions:
-        """Return the interactions in files that may be larger than memory, as if they were one table.
-
-        The result is that of `read` for the rows of all files together, whatever their order. The rows are read
-        in batches, once, and kept as codes in a scratch folder. The peak of memory grows with the result, not with
-        the files: about four times its size, and the ids.
-
-        A column of ids has one type in all files: integers, or strings. What a text file has counts as integers
-        if all text files together have nothing else, and no file has strings. A column that is of numbers in one
-        file and of strings in another is an error, because it cannot be told whether 7 and "7" are the same.
-
-        The parameters that are not listed are those of `read` and `from_frame`.
-
-        Parameters
-        ----------
-        paths
-            A Parquet, CSV or TSV file (text also as .gz, .zst), a folder, or a pattern such as
-            "events/2024-*.parquet" ("**" for any folders between); or a list of these. Of a folder all tables
-            count, also of folders in it, except names that begin with "." or "_". A file that is named twice is
-            read once. Files may differ in their format, and in the columns that are not used.
         scratch
-            A folder with room for 8 bytes per row, and 8 more each for weights and times; the system's folder for
-            temporary files if not given. What is written there is deleted at the end.
+            A folder for what is read in batches, with room for 8 bytes per row, and 8 more each for weights and times;
+            the system's folder for temporary files if not given. What is written there is deleted at the end.
         progress
             Called now and then with a stage, "read" and then "merge", and the fraction of it that is done; in
             text files an estimate.
+        options
+            Which columns to use, what they weigh, and which rows, users and items to drop: see `TableOptions`.
 
         Raises
         ------
         DataError
-            If there are no files, if a column has different types, if the scratch folder is full, or as in `read`.
+            If there are no files, one cannot be read, a column has different types, or the scratch folder is full; or
+            as in `from_frame`, with the file, column, row and value.
         """
-        filters = (min_user_count, min_item_count, k_core)
-        recipe = Recipe(user, item, weight, rating, min_rating, *filters, timestamp, weighting)
-        return cls._titled(scan(paths, recipe, separator, scratch, progress), recipe, titles)
+        chosen = TableOptions.checked(**options)
+        return cls._titled(read_tables(path, chosen, separator, scratch, progress), chosen)
 
     @classmethod
     def read_lists(cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None) -> Interactions:
@@ -360,8 +269,8 @@ class Interactions:
         return cls(to_matrix(cells, (len(row_ids), len(column_ids))), row_ids, column_ids)
 
     @classmethod
-    def _titled(cls, found: Assembled, recipe: Recipe, titles: Any) -> Interactions:
-        aligned = None if titles is None else find_titles(titles, found.items, recipe.item)
+    def _titled(cls, found: Assembled, options: TableOptions) -> Interactions:
+        aligned = None if options.titles is None else find_titles(options.titles, found.items, options.item)
         data = cls(
             found.matrix,
             found.users,
@@ -372,9 +281,9 @@ class Interactions:
             dropped=found.dropped,
             dropped_items=found.dropped_items,
         )
-        if recipe.weight is None:
+        if options.weight is None:
             return data
-        weighting = recipe.weighting or choose_weighting(data.matrix, recipe.weight)
+        weighting = options.weighting or choose_weighting(data.matrix, options.weight)
         return data if weighting == "linear" else data.weighted(weighting)
 
     @property

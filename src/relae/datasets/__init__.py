@@ -1,7 +1,7 @@
 """The benchmarks of the field: where they come from, their recipes, and their files."""
 
 from relae.datasets._benchmarks import get, names
-from relae.datasets._dataset import Comparison, Dataset, DatasetFile, Expected, PaperRow, Preparation
+from relae.datasets._dataset import Comparison, Dataset, DatasetFile, Expected, PaperRow
 from relae.datasets._online_retail import online_retail
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "DatasetFile",
     "Expected",
     "PaperRow",
-    "Preparation",
     "get",
     "names",
     "online_retail",

@@ -2,7 +2,8 @@
 
 from difflib import get_close_matches
 
-from relae.datasets._dataset import Dataset, DatasetFile, Expected, PaperRow, Preparation
+from relae.data import TableOptions
+from relae.datasets._dataset import Dataset, DatasetFile, Expected, PaperRow
 from relae.datasets._raw import movielens_forms, netflix_forms, triplet_forms
 from relae.errors import DataError
 
@@ -15,7 +16,7 @@ _HARPER = (
 _NO_REDISTRIBUTION = (
     "Research use with acknowledgement; neither redistribution nor commercial use without permission of GroupLens."
 )
-_FOUR_AND_FIVE = Preparation(min_rating=4, min_user_count=5)
+_FOUR_AND_FIVE = TableOptions(min_rating=4, min_user_count=5)
 _LIGHTGCN = "https://raw.githubusercontent.com/gusye1234/LightGCN-PyTorch/master/data"
 _AS_PUBLISHED = "The 10-core train.txt and test.txt as LightGCN publishes them, taken together"
 
@@ -97,7 +98,7 @@ BENCHMARKS = (
         heldout=50_000,
         expected=Expected(571_355, 41_140, 33_633_450),
         note="By the paper's own counts the density is 0.14%.",
-        preparation=Preparation(min_item_count=200, min_user_count=20),
+        preparation=TableOptions(min_item_count=200, min_user_count=20),
         forms=triplet_forms(),
     ),
     Dataset(

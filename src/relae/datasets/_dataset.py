@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relae.data import Ids, Interactions, Lists, Statistics, positions_in, read_lists
+from relae.data import Ids, Interactions, Lists, Statistics, TableOptions, positions_in, read_lists
 from relae.datasets._online_retail import EMBEDDED, embedded_folder, online_retail
 from relae.datasets._places import data_folders
 from relae.datasets._raw import Form, Raw
@@ -66,15 +66,6 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """The recipe as numbers: ratings first, then items, then users, each filter once."""
-
-    min_rating: float | None = None
-    min_item_count: int = 0
-    min_user_count: int = 0
-
-
-@dataclass(frozen=True)
 class Dataset:
     """A benchmark: its files, its recipe, and its interactions once the files are there.
 
@@ -96,6 +87,8 @@ class Dataset:
         What a reader of the figures should know.
     by_hand : str
         Where to find files that have no address to download from.
+    preparation : TableOptions
+        The recipe as options: the lowest rating that counts, and the least users per item and items per user.
     """
 
     name: str
@@ -110,7 +103,7 @@ class Dataset:
     expected: Expected | None = None
     note: str = ""
     by_hand: str = ""
-    preparation: Preparation = field(default=Preparation(), repr=False)
+    preparation: TableOptions = field(default=TableOptions(), repr=False)
     forms: tuple[Form, ...] = field(default=(), repr=False)
 
     @property
@@ -291,17 +284,16 @@ class Dataset:
 
     def _assembled(self, raw: Raw, *, named: bool = True) -> Interactions:
         """Apply the counts of the recipe; `named` tells to put ids that are text in the place of their numbers."""
-        events, preparation = raw.events, self.preparation
-        rated = "rating" in events.rows.columns
-        data = Interactions.from_frame(
-            events.rows,
-            rating="rating" if rated else None,
-            min_rating=preparation.min_rating if rated else None,
-            min_item_count=preparation.min_item_count,
-            min_user_count=preparation.min_user_count,
-            timestamp="timestamp" if "timestamp" in events.rows.columns else None,
+        events = raw.events
+        columns = {name: name for name in ("rating", "timestamp") if name in events.rows.columns}
+        options = replace(
+            self.preparation,
+            rating=columns.get("rating"),
+            min_rating=self.preparation.min_rating if "rating" in columns else None,
+            timestamp=columns.get("timestamp"),
             titles=raw.titles,
         )
+        data = Interactions.from_frame(events.rows, **options.keywords())
         if not named or events.users is None or events.items is None:
             return data
         users = Ids(np.array(events.users, dtype=object)[data.users.values])

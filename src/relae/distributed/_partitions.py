@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae._common.files import atomic_file, is_temporary, lock_folder
-from relae.data import Ids, Interactions, Weighting
+from relae.data import Ids, Interactions, TableKeywords, TableOptions, options_of
 from relae.distributed._cluster import Job, one_core
 from relae.errors import DataError
 from relae.linalg import Csr, as_csr
@@ -62,13 +62,7 @@ class Partitions:
         cls,
         files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
         client: Any,
-        *,
-        user: str = "user",
-        item: str = "item",
-        weight: str | None = None,
-        weighting: Weighting | None = None,
-        rating: str | None = None,
-        min_rating: float | None = None,
+        **options: Unpack[TableKeywords],
     ) -> Self:
         """Count users and items by tasks, one per file.
 
@@ -78,23 +72,26 @@ class Partitions:
             A glob pattern or the paths; the workers read them under the same names.
         client
             A Dask client.
-        user, item, weight, weighting, rating, min_rating
-            As of `Interactions.read`, but that a weight needs a weighting: no file alone tells which suits all.
+        options
+            Those of `relae.data.TableOptions` that are applied to each row: user, item, rating, min_rating, weight and
+            weighting, which a weight needs here: no file alone tells which suits all.
 
         Raises
         ------
         DataError
             If there are no files, one cannot be used, or a user occurs in two of them.
         """
-        if weight is not None and weighting is None:
+        chosen = TableOptions.checked(**options)
+        for name in options:
+            if not options_of(TableOptions)[name].by_row:
+                raise DataError(f"{name} needs the rows of all files, and a cluster reads them apart: leave it out")
+        if chosen.weight is not None and chosen.weighting is None:
             raise DataError(
-                f"weight={weight!r} of files that a cluster reads needs a weighting: set weighting=…, such as 'log' "
-                "for counts, or read some of the files here to have one chosen"
+                f"weight={chosen.weight!r} of files that a cluster reads needs a weighting: set weighting=…, such as "
+                "'log' for counts, or read some of the files here to have one chosen"
             )
         found = _expand(files)
-        columns = {"user": user, "item": item, "weight": weight, "weighting": weighting, "rating": rating}
-        how: dict[str, Any] = columns | {"min_rating": min_rating}
-        how = {name: value for name, value in how.items() if value is not None}
+        how = {name: value for name, value in chosen.keywords(by_row=True).items() if value is not None}
         job = Job(client)
         opened = [job.submit("open", (at,), _open, path, how) for at, path in enumerate(found)]
         facts = client.gather([job.submit("facts", (at,), _facts, each) for at, each in enumerate(opened)])

@@ -1,5 +1,6 @@
 """Ways from X and Λ to P = (XᵀX + Λ)⁻¹: two exact ones, a local one, and the plan that chooses between them."""
 
+from relae._common.memory import available_memory, ensure_memory
 from relae.solvers._check import residual
 from relae.solvers._dual import Dual, DualInverse
 from relae.solvers._inverse import Inverse, Supports
@@ -14,7 +15,6 @@ from relae.solvers._local import (
     local_solutions,
     solve_local,
 )
-from relae.solvers._memory import available_memory, ensure_memory
 from relae.solvers._new_items import NewItems
 from relae.solvers._plan import NAMES, SOLVERS, Auto, Choice, Exact, Plan, as_solver, plan
 from relae.solvers._primal import Primal, PrimalInverse

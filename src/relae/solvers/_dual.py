@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from relae._common.memory import available_memory
 from relae._common.progress import Fraction
 from relae.errors import DataError
 from relae.linalg import (
@@ -42,7 +43,6 @@ from relae.linalg import (
 )
 from relae.solvers._check import residual
 from relae.solvers._inverse import Inverse
-from relae.solvers._memory import available_memory
 from relae.solvers._primal import PrimalInverse
 from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
 from relae.solvers._update import NewRows, check_updated, step_error

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.memory import available_memory, process_memory
 from relae._common.progress import Fraction
 from relae._common.words import in_bytes
 from relae.linalg import Csr, inverse_workspace_bytes, scaled_rows
 from relae.solvers._inverse import Inverse
-from relae.solvers._memory import available_memory, process_memory
 
 NEIGHBOURS = 200
 DTYPES = ("float32", "float64")
