@@ -2,11 +2,14 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+
+from relae import registry
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the tools beside the package
@@ -27,10 +30,22 @@ def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.usefixtures("ratings_in_the_working_folder")
+@pytest.fixture
+def registry_as_before() -> Iterator[None]:
+    before = [(each, dict(each)) for each in (registry._names, registry._own)]
+    yield
+    for each, content in before:
+        each.clear()
+        each.update(content)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("ratings_in_the_working_folder", "registry_as_before")
 @pytest.mark.parametrize(
     "name",
-    ["README.md", *(f"docs/{page}.md" for page in ("guide", "evaluation", "tuning", "large", "compare", "beyond"))],
+    [
+        "README.md",
+        *(f"docs/{page}.md" for page in ("guide", "evaluation", "tuning", "large", "compare", "beyond", "extending")),
+    ],
 )
 def test_the_examples_run(name: str) -> None:
     blocks = python_blocks(ROOT / name)

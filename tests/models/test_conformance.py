@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from relae import Interactions, NotFittedError
 from relae.models import Explanation, suggested_l2
 from relae.solvers import as_solver
+from relae.testing import check_recommender
 
 from ..oracles import (
     EMPTY_ITEM,
@@ -41,6 +42,11 @@ def weights(case):
 def test_the_examples_bind_some_items_and_not_others(name):
     bound = dense_multipliers(X, MODELS[name][2]) > 0
     assert 3 < bound.sum() < ITEMS - 3
+
+
+def test_it_keeps_the_contract_of_every_recommender(case):
+    kind, parameters, _ = MODELS[case[0]]
+    check_recommender(kind(**parameters))
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

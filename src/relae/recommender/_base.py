@@ -23,6 +23,8 @@ from relae.recommender._space import Range
 from relae.recommender._state import State, whole
 from relae.solvers import ensure_memory
 
+_BATCH_BYTES = 64e6  # of scores at a time
+
 
 class SimpleRecommender(Protocol):
     """The least that can be evaluated: histories in, the best k items of each out.
@@ -188,9 +190,9 @@ class HistoryRecommender(Estimator, ABC):
         """Complete the scores for items that are in the history; may work in place."""
         return scores
 
-    @abstractmethod
     def users_at_once(self) -> int:
         """Return how many histories to score at a time."""
+        return int(_BATCH_BYTES / (self.score_dtype.itemsize * len(self.items_)))
 
     @property
     def holds_histories(self) -> bool:
@@ -198,9 +200,9 @@ class HistoryRecommender(Estimator, ABC):
         return False
 
     @property
-    @abstractmethod
     def score_dtype(self) -> np.dtype[np.floating]:
-        """Return the type of scores."""
+        """The type of scores."""
+        return np.dtype(np.float64)
 
     def to_interactions(self, data: Interactions | Any) -> Interactions:
         """Return data as Interactions; a DataError if there are none."""
