@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relae.data import Interactions, Seen
+from relae.data import Interactions, InteractionsLike, Seen
 from relae.distributed import (
     Fingerprint,
     Job,
@@ -32,7 +32,7 @@ _SENT_BYTES = 2e6  # of histories: a task of seconds
 def recommend_to_parquet(
     client: Any,
     model: str | os.PathLike[str],
-    histories: Any,
+    histories: InteractionsLike | Partitions,
     folder: str | os.PathLike[str],
     k: int = 100,
     *,

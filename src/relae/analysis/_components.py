@@ -21,7 +21,7 @@ from relae.analysis._spectral import (
     sides,
     top_pairs,
 )
-from relae.data import Interactions
+from relae.data import InteractionsLike, as_interactions
 from relae.errors import DataError
 from relae.evaluation import head_items
 from relae.models import suggested_l2
@@ -102,7 +102,7 @@ class Components:
 
 
 def components(
-    data: Interactions | Any,
+    data: InteractionsLike,
     l2: float | None = None,
     *,
     rng: np.random.Generator,
@@ -137,7 +137,7 @@ def components(
     progress
         Called with the name of a stage and the fraction of it that is done.
     """
-    interactions = data if isinstance(data, Interactions) else Interactions(data)
+    interactions = as_interactions(data)
     if not 0 < share <= 0.5:
         raise ValueError(f"share must lie in (0, 0.5], got {share!r}")
     x = interactions.matrix

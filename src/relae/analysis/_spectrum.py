@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.progress import Progress
 from relae.analysis._spectral import EXACT_LIMIT, estimated_values, exact_values, is_exact, sides, top_pairs
-from relae.data import Interactions
+from relae.data import InteractionsLike, as_interactions
 from relae.models import suggested_l2
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Spectrum:
 
 
 def spectrum(
-    data: Interactions | Any,
+    data: InteractionsLike,
     l2s: Sequence[float] | None = None,
     *,
     rng: np.random.Generator,
@@ -94,7 +94,7 @@ def spectrum(
     progress
         Called with the name of a stage and the fraction of it that is done.
     """
-    x = (data if isinstance(data, Interactions) else Interactions(data)).matrix
+    x = as_interactions(data).matrix
     given = sides(x)
     chosen = checked_l2s(suggested_l2(x) * np.array(_AROUND) if l2s is None else l2s)
     exact = is_exact(given.side, exact_limit)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, svds
 
 from relae._common.progress import Progress
-from relae.data import Interactions
+from relae.data import Interactions, InteractionsLike
 from relae.errors import DataError, PrecisionError
 from relae.linalg import (
     FLOAT32,
@@ -72,7 +72,7 @@ class GFCF(HistoryRecommender):
     def __init__(self, alpha: float = 0.3, rank: int = 256) -> None:
         self.alpha, self.rank = alpha, rank
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
         self.check_params()
         interactions = self.to_interactions(data)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from relae._common.progress import Progress
 from relae.baselines._parameters import DIM, EPOCHS, SEED
-from relae.data import Interactions
+from relae.data import InteractionsLike
 from relae.errors import PrecisionError
 from relae.linalg import (
     FLOAT32,
@@ -127,7 +127,7 @@ class IALS(HistoryRecommender):
         """Without the penalty, where λ is given."""
         return {name: ranged for name, ranged in self.SPACE.items() if self.l2 is None or name != "penalty"}
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
         self.check_params()
         interactions = self.to_interactions(data)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from relae._common.checks import check_finite
 from relae._common.progress import Progress
 from relae.baselines._parameters import NEIGHBOURS
-from relae.data import Features, Interactions, as_features
+from relae.data import Features, InteractionsLike, as_features
 from relae.errors import DataError
 from relae.linalg import (
     Arrays,
@@ -116,7 +116,7 @@ class ItemKNN(Neighbours):
     def __init__(self, neighbours: int = 50, nearest_by: str = "cosine", shrink: float = 0.0) -> None:
         self.neighbours, self.nearest_by, self.shrink = neighbours, nearest_by, shrink
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items); an earlier fit is kept until this one is done."""
         self.check_params()
         interactions = self.to_interactions(data)
@@ -160,7 +160,7 @@ class ContentKNN(Neighbours):
 
     def fit(
         self,
-        data: Interactions | Any,
+        data: InteractionsLike,
         *,
         item_features: Features | Any = None,
         feature_weight: float = 1.0,

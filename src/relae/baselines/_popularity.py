@@ -1,11 +1,11 @@
 """The same list for everybody: what most users have."""
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from relae._common.progress import Progress
-from relae.data import Interactions
+from relae.data import InteractionsLike
 from relae.linalg import Csr, Dense
 from relae.recommender import HistoryRecommender
 
@@ -16,7 +16,7 @@ class Popularity(HistoryRecommender):
     def __init__(self) -> None:
         pass
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Count the users of each item."""
         self.remember(self.to_interactions(data))
         return self

@@ -9,7 +9,7 @@ import numpy as np
 
 from relae._common.progress import Progress
 from relae.baselines._parameters import SEED
-from relae.data import Interactions
+from relae.data import InteractionsLike
 from relae.linalg import Arrays, Csr, Dense
 from relae.recommender import HistoryRecommender, Parameter, State, whole
 
@@ -38,7 +38,7 @@ class Random(HistoryRecommender):
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def fit(self, data: Interactions | Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Take note of the items."""
         self.check_params()
         self.remember(self.to_interactions(data))

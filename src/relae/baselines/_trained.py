@@ -13,7 +13,7 @@ import numpy as np
 from relae._common.files import lock_file
 from relae._common.progress import Progress
 from relae.baselines._parameters import TRAINING
-from relae.data import Interactions
+from relae.data import Interactions, InteractionsLike
 from relae.errors import DataError, PlanError, RelaeError
 from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
@@ -140,7 +140,7 @@ class Trained(HistoryRecommender):
 
     def fit(
         self,
-        data: Interactions | Any,
+        data: InteractionsLike,
         *,
         validation: Split | None = None,
         checkpoint: str | os.PathLike[str] | None = None,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from rich.console import Console
@@ -71,7 +71,7 @@ def fit(
             place.check_room(_size_on_disk(how, known, form, histories))
         with progress_bar(console) as progress:
             model.fit_with(
-                data,
+                cast(Interactions, data),  # partitions only for linear autoencoders, which take them
                 progress=progress,
                 solver=how if client is None else on_cluster(how, client),
                 checkpoint=checkpoint,

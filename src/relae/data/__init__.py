@@ -3,29 +3,33 @@
 from relae._common.table_options import Option, TableKeywords, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
-from relae.data._matrix import canonical_matrix
+from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix
 from relae.data._scan import has_tables
 from relae.data._seen import Dropped, Seen, pattern_of, without_cells
 from relae.data._statistics import Spread, Statistics, gini
 from relae.data._weights import fading_weights
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids, decode_texts, encode_texts
-from relae.data.interactions import Interactions
+from relae.data.interactions import Interactions, InteractionsLike, as_interactions
 
 __all__ = [
     "Dropped",
     "Features",
     "Ids",
     "Interactions",
+    "InteractionsLike",
     "Lists",
+    "MatrixLike",
     "Option",
     "Seen",
+    "SparseMatrix",
     "Spread",
     "Statistics",
     "TableKeywords",
     "TableOptions",
     "Weighting",
     "as_features",
+    "as_interactions",
     "axis_of",
     "canonical_matrix",
     "decode_texts",

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae.errors import DataError
+
+if TYPE_CHECKING:
+    SparseMatrix: TypeAlias = sp.sparray[Any, Any] | sp.spmatrix[Any]
+else:  # these are generic for type checkers alone
+    SparseMatrix = sp.sparray | sp.spmatrix
+
+MatrixLike: TypeAlias = SparseMatrix | NDArray[Any]
+"""A SciPy sparse matrix or array of any format, or a two-dimensional NumPy array."""
 
 
 def canonical_matrix(matrix: Any, *, features: bool = False) -> sp.csr_array:

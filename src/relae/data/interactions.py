@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +17,7 @@ from relae._common.table_options import TableKeywords, TableOptions, Weighting
 from relae.data._assemble import Assembled, assemble, merge, to_matrix
 from relae.data._item_table import FeatureRules, read_features
 from relae.data._lists import Lists, read_lists
-from relae.data._matrix import canonical_matrix, entries_of_rows
+from relae.data._matrix import MatrixLike, canonical_matrix, entries_of_rows
 from relae.data._scan import read_tables
 from relae.data._seen import Dropped, Seen, pattern_of
 from relae.data._statistics import Statistics, gini, spread_of
@@ -33,13 +33,13 @@ from relae.errors import DataError
 class Changes(TypedDict, total=False):
     """What `Interactions.replace` can replace."""
 
-    matrix: Any
+    matrix: MatrixLike
     users: Ids | Iterable[Any] | None
     items: Ids | Iterable[Any] | None
     titles: Any
     times: ArrayLike | None
-    features: Any
-    seen: Any
+    features: Features | MatrixLike | None
+    seen: Seen | MatrixLike | None
     seen_times: ArrayLike | None
     dropped: Dropped | None
     dropped_items: Ids | None
@@ -110,13 +110,13 @@ class Interactions:
 
     def __init__(
         self,
-        matrix: Any,
+        matrix: MatrixLike,
         users: Ids | Iterable[Any] | None = None,
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
         times: ArrayLike | None = None,
-        features: Any = None,
-        seen: Any = None,
+        features: Features | MatrixLike | None = None,
+        seen: Seen | MatrixLike | None = None,
         seen_times: ArrayLike | None = None,
         *,
         dropped: Dropped | None = None,
@@ -145,14 +145,14 @@ class Interactions:
     @classmethod
     def from_matrix(
         cls,
-        matrix: Any,
+        matrix: MatrixLike,
         *,
         users: Ids | Iterable[Any] | None = None,
         items: Ids | Iterable[Any] | None = None,
         titles: Any = None,
         times: ArrayLike | None = None,
-        features: Any = None,
-        seen: Any = None,
+        features: Features | MatrixLike | None = None,
+        seen: Seen | MatrixLike | None = None,
         seen_times: ArrayLike | None = None,
     ) -> Interactions:
         """Return the interactions in a matrix; the parameters are those of the class."""
@@ -572,6 +572,15 @@ class Interactions:
         if titles is not None:
             titles = np.append(titles, found.titles[self.n_items :])
         return self.replace(matrix=matrix, items=found.items, titles=titles, features=features)
+
+
+InteractionsLike: TypeAlias = Interactions | MatrixLike
+"""What a model can be fitted to: interactions, or a matrix (users × items), whose ids are row and column numbers."""
+
+
+def as_interactions(data: InteractionsLike, items: Ids | None = None) -> Interactions:
+    """Return interactions as they are, or those in a matrix, of which `items` are the ids of the columns."""
+    return data if isinstance(data, Interactions) else Interactions(data, items=items)
 
 
 def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:

@@ -101,12 +101,6 @@ def introsort(values: NDArray[np.integer]) -> NDArray[np.int64]:
     keys: list[int] = values.tolist()
     order = list(range(len(keys)))
 
-    def swap(a: int, b: int) -> None:
-        order[a], order[b] = order[b], order[a]
-
-    def less(a: int, b: int) -> bool:
-        return keys[order[a]] < keys[order[b]]
-
     waiting = [(0, len(keys) - 1, 2 * (len(keys).bit_length() - 1))]
     while waiting:
         low, high, depth = waiting.pop()
@@ -114,24 +108,7 @@ def introsort(values: NDArray[np.integer]) -> NDArray[np.int64]:
             order[low : high + 1] = _heapsort(keys, order[low : high + 1])
             continue
         while high - low >= _SHORT:
-            middle = low + (high - low) // 2
-            for a, b in ((middle, low), (high, middle), (middle, low)):
-                if less(a, b):
-                    swap(a, b)
-            pivot = keys[order[middle]]
-            left, right = low, high - 1
-            swap(middle, right)
-            while True:
-                left += 1
-                while keys[order[left]] < pivot:
-                    left += 1
-                right -= 1
-                while pivot < keys[order[right]]:
-                    right -= 1
-                if left >= right:
-                    break
-                swap(left, right)
-            swap(left, high - 1)
+            left = _partition(keys, order, low, high)
             depth -= 1
             if left - low < high - left:
                 waiting.append((left + 1, high, depth))
@@ -141,6 +118,33 @@ def introsort(values: NDArray[np.integer]) -> NDArray[np.int64]:
                 low = left + 1
         order[low : high + 1] = sorted(order[low : high + 1], key=keys.__getitem__)  # stable, as insertion is
     return np.array(order, np.int64)
+
+
+def _partition(keys: list[int], order: list[int], low: int, high: int) -> int:
+    """Put the keys of a part below and above its pivot, the median of three, and return where that is."""
+
+    def swap(a: int, b: int) -> None:
+        order[a], order[b] = order[b], order[a]
+
+    middle = low + (high - low) // 2
+    for a, b in ((middle, low), (high, middle), (middle, low)):
+        if keys[order[a]] < keys[order[b]]:
+            swap(a, b)
+    pivot = keys[order[middle]]
+    left, right = low, high - 1
+    swap(middle, right)
+    while True:
+        left += 1
+        while keys[order[left]] < pivot:
+            left += 1
+        right -= 1
+        while pivot < keys[order[right]]:
+            right -= 1
+        if left >= right:
+            break
+        swap(left, right)
+    swap(left, high - 1)
+    return left
 
 
 def _heapsort(keys: list[int], order: list[int]) -> list[int]:

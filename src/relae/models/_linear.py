@@ -13,7 +13,7 @@ from relae import algebra
 from relae._common.progress import Progress
 from relae._common.words import in_bytes
 from relae.algebra import Dial
-from relae.data import Features, Interactions
+from relae.data import Features, Interactions, InteractionsLike, MatrixLike
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError
 from relae.linalg import (
@@ -34,7 +34,7 @@ from relae.models._parameters import DIALS
 from relae.models._refresh import compact, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
-from relae.recommender import HistoryRecommender, State, number, text, whole
+from relae.recommender import HistoriesLike, History, HistoryRecommender, State, number, text, whole
 from relae.solvers import (
     DTYPES,
     FORMS,
@@ -135,9 +135,9 @@ class LinearAutoencoder(HistoryRecommender):
 
     def fit(
         self,
-        data: Interactions | Partitions | Any,
+        data: InteractionsLike | Partitions,
         *,
-        item_features: Features | Any = None,
+        item_features: Features | MatrixLike | None = None,
         feature_weight: float = 1.0,
         solver: Solver | str = "auto",
         progress: Progress | None = None,
@@ -262,12 +262,12 @@ class LinearAutoencoder(HistoryRecommender):
 
     def recommend_path(
         self,
-        histories: Any,
+        histories: HistoriesLike,
         xis: Iterable[float | Dial],
         k: int = 10,
         *,
         exclude_seen: bool = True,
-        seen: Any = None,
+        seen: HistoriesLike | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -376,7 +376,7 @@ class LinearAutoencoder(HistoryRecommender):
         )
         return self.items_.take(ids[0]), scores[0]
 
-    def explain(self, history: Any, item: Any) -> Explanation:
+    def explain(self, history: History, item: Any) -> Explanation:
         """Return what each item of one history adds to the score of `item`: x_i·B_ij, scaled as in scores.
 
         They sum to the score.
@@ -384,7 +384,7 @@ class LinearAutoencoder(HistoryRecommender):
         [explanation] = self.explain_all(history, [item])
         return explanation
 
-    def explain_all(self, history: Any, items: Iterable[Any]) -> list[Explanation]:
+    def explain_all(self, history: History, items: Iterable[Any]) -> list[Explanation]:
         """Return an explanation of each of several items for one history, in one pass over the inverse."""
         given = self.encode(history)
         if given.matrix.shape[0] != 1:
@@ -409,7 +409,7 @@ class LinearAutoencoder(HistoryRecommender):
 
     def compact(
         self,
-        data: Any = None,
+        data: InteractionsLike | None = None,
         *,
         per_item: int = NEIGHBOURS,
         supports: str = "cosine",
@@ -431,7 +431,9 @@ class LinearAutoencoder(HistoryRecommender):
         self.check_fitted()
         return compact(self, data, per_item, supports, progress, np.random.default_rng(0))
 
-    def update(self, new: Interactions | Any, data: Any = None, *, progress: Progress | None = None) -> Self:
+    def update(
+        self, new: InteractionsLike, data: InteractionsLike | None = None, *, progress: Progress | None = None
+    ) -> Self:
         """Return the model that a fit to the old and the new users would give, with the same l2, for less than a fit.
 
         An exact model costs rows × square² flops instead of square³, with a row for each new user and, if there is

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from relae import algebra
 from relae._common.progress import Progress, of_stage
-from relae.data import Ids, Interactions
+from relae.data import Ids, Interactions, InteractionsLike, as_interactions
 from relae.errors import DataError, UncheckedUsersWarning
 from relae.linalg import Csr, as_csr, gram_diagonal, scaled_rows
 from relae.models._rows import stacked
@@ -71,7 +71,7 @@ def _with_more_items(features: Csr, n_items: int) -> Csr:
     return sp.csr_array((features.data, features.indices, starts), shape=(n_items, features.shape[1]))
 
 
-def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
+def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Interactions:
     """Return the data that the model was fitted to, on its columns."""
     held = model.inverse_.held_rows
     if data is None and held is not None:
@@ -79,7 +79,7 @@ def _training(model: "LinearAutoencoder", data: Any) -> Interactions:
         return Interactions(held[features:], items=model.items_)
     if data is None:
         raise DataError("the model does not hold its training data in this form: give it as data")
-    given = data if isinstance(data, Interactions) else Interactions(data, items=model.items_)
+    given = as_interactions(data, model.items_)
     found = encode(given, model.items_)
     counts, squares = np.bincount(found.matrix.indices, minlength=len(model.items_)), gram_diagonal(found.matrix)
     if found.unknown or not np.array_equal(counts, model.item_counts_):

@@ -2,7 +2,7 @@
 
 from relae.recommender._base import HistoryRecommender, Recommender, SimpleRecommender
 from relae.recommender._estimator import Estimator
-from relae.recommender._histories import Histories, encode
+from relae.recommender._histories import Histories, HistoriesLike, History, RawHistories, encode
 from relae.recommender._parameters import Parameter, search_ranges
 from relae.recommender._space import Range
 from relae.recommender._state import State, number, shortened, text, whole
@@ -10,9 +10,12 @@ from relae.recommender._state import State, number, shortened, text, whole
 __all__ = [
     "Estimator",
     "Histories",
+    "HistoriesLike",
+    "History",
     "HistoryRecommender",
     "Parameter",
     "Range",
+    "RawHistories",
     "Recommender",
     "SimpleRecommender",
     "State",

@@ -7,18 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.progress import Progress
-from relae.data import Ids, Interactions, decode_texts, encode_texts
+from relae.data import Ids, Interactions, InteractionsLike, SparseMatrix, as_interactions, decode_texts, encode_texts
 from relae.errors import DataError, NotFittedError, UnknownItemsWarning
 from relae.linalg import BYTES, INT64, Arrays, Csr, Dense, Expected, Layout, Vector
 from relae.ranking import barred_columns, check_k, rank
 from relae.recommender._estimator import Estimator
-from relae.recommender._histories import Histories, encode
+from relae.recommender._histories import Histories, HistoriesLike, RawHistories, encode
 from relae.recommender._space import Range
 from relae.recommender._state import State, whole
 from relae.solvers import ensure_memory
@@ -32,7 +32,7 @@ class SimpleRecommender(Protocol):
     If it has `items_`, the raw ids of its columns, these may be in another order than those of a split.
     """
 
-    def recommend(self, histories: Any, k: int = 10) -> tuple[NDArray[Any], Dense]:
+    def recommend(self, histories: Csr, k: int = 10) -> tuple[NDArray[Any], Dense]:
         """Return (users, k) columns for a sparse matrix of histories, −1 where there are fewer, and their scores."""
         ...
 
@@ -56,10 +56,10 @@ class Recommender(Protocol):
 
     def recommend(
         self,
-        histories: Any,
+        histories: Csr,
         k: int = 10,
         *,
-        seen: Any = None,
+        seen: Csr | None = None,
         allow: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> tuple[NDArray[Any], Dense]:
@@ -68,11 +68,11 @@ class Recommender(Protocol):
 
     def recommend_path(
         self,
-        histories: Any,
+        histories: Csr,
         xis: Iterable[Any],
         k: int = 10,
         *,
-        seen: Any = None,
+        seen: Csr | None = None,
         allow: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
@@ -120,7 +120,7 @@ class HistoryRecommender(Estimator, ABC):
     # --- what a model implements -------------------------------------------------------------------------------
 
     @abstractmethod
-    def fit(self, data: Any, *, progress: Progress | None = None) -> Self:
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
         """Fit to interactions, or to a sparse matrix (users × items).
 
         What else it takes, always by keyword, follows from the facts above: see `fit_options`.
@@ -135,7 +135,7 @@ class HistoryRecommender(Estimator, ABC):
             *(("solver",) if cls.closed_form else ()),
         )
 
-    def fit_with(self, data: Any, *, progress: Progress | None = None, **options: Any) -> Self:
+    def fit_with(self, data: InteractionsLike, *, progress: Progress | None = None, **options: Any) -> Self:
         """Fit with those of the options that `fit` takes and that are not None."""
         taken = {name: options[name] for name in self.fit_options() if options.get(name) is not None}
         return self.fit(data, progress=progress, **taken)
@@ -170,12 +170,12 @@ class HistoryRecommender(Estimator, ABC):
 
     def recommend_path(
         self,
-        histories: Any,
+        histories: HistoriesLike,
         xis: Iterable[Any],
         k: int = 10,
         *,
         exclude_seen: bool = True,
-        seen: Any = None,
+        seen: HistoriesLike | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -204,9 +204,9 @@ class HistoryRecommender(Estimator, ABC):
         """The type of scores."""
         return np.dtype(np.float64)
 
-    def to_interactions(self, data: Interactions | Any) -> Interactions:
+    def to_interactions(self, data: InteractionsLike) -> Interactions:
         """Return data as Interactions; a DataError if there are none."""
-        interactions = data if isinstance(data, Interactions) else Interactions(data)
+        interactions = as_interactions(data)
         if interactions.n_interactions == 0:
             raise DataError(
                 f"there is nothing to fit: {interactions.n_users:,} users × {interactions.n_items:,} items, "
@@ -279,13 +279,39 @@ class HistoryRecommender(Estimator, ABC):
 
     # --- recommendations ---------------------------------------------------------------------------------------
 
+    @overload
     def recommend(
         self,
-        histories: Any,
+        histories: SparseMatrix,
         k: int = 10,
         *,
         exclude_seen: bool = True,
-        seen: Any = None,
+        seen: HistoriesLike | None = None,
+        allow: Sequence[Any] | None = None,
+        deny: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[np.int64], Dense]: ...
+
+    @overload
+    def recommend(
+        self,
+        histories: RawHistories,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        seen: HistoriesLike | None = None,
+        allow: Sequence[Any] | None = None,
+        deny: Sequence[Any] | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[NDArray[Any], Dense]: ...
+
+    def recommend(
+        self,
+        histories: HistoriesLike,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        seen: HistoriesLike | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -372,7 +398,7 @@ class HistoryRecommender(Estimator, ABC):
         rows = counts if seen is None else np.repeat(counts, seen.shape[0], axis=0)
         return rank(rows, k, seen=seen, barred=barred)[0]
 
-    def score(self, histories: Any) -> Dense:
+    def score(self, histories: HistoriesLike) -> Dense:
         """Return the scores of all items, seen ones included : (users, items); (items,) for a single history."""
         given = self.encode(histories)
         users, n = given.matrix.shape
@@ -391,7 +417,9 @@ class HistoryRecommender(Estimator, ABC):
             self.add_history(scores[start:stop], batch)
         return scores[0] if given.single else scores
 
-    def encode(self, histories: Any, seen: Any = None, exclude_seen: bool = True) -> Histories:
+    def encode(
+        self, histories: HistoriesLike, seen: HistoriesLike | None = None, exclude_seen: bool = True
+    ) -> Histories:
         """Bring histories onto the model's columns; items it has never seen are left out, counted and warned of.
 
         `seen` and `exclude_seen` are those of `recommend`.

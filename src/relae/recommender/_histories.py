@@ -1,16 +1,25 @@
 """Histories as users give them, and as the kernel wants them."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data import Ids, Interactions, canonical_matrix
+from relae.data import Ids, Interactions, MatrixLike, canonical_matrix
 from relae.errors import DataError
 from relae.linalg import Csr, as_csr
+
+ItemId: TypeAlias = int | str | np.integer[Any] | np.str_
+History: TypeAlias = Sequence[ItemId] | AbstractSet[ItemId] | Mapping[Any, float] | NDArray[Any]
+"""What one user has had: raw ids of items, or a mapping from raw ids to weights."""
+RawHistories: TypeAlias = Interactions | History | Sequence[History]
+"""Histories by raw ids: of the users of interactions, of one user, or of several."""
+HistoriesLike: TypeAlias = MatrixLike | RawHistories
+"""What a model recommends to: a matrix (users × items) with the columns of the model, or histories by raw ids."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Histories:
     stranger: Any = None
 
 
-def encode(histories: Any, items: Ids, seen: Any = None) -> Histories:
+def encode(histories: HistoriesLike, items: Ids, seen: HistoriesLike | None = None) -> Histories:
     """Bring histories onto the columns of `items`.
 
     Parameters
