@@ -9,12 +9,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from relae import RDLAE, Interactions
 from relae._common.words import in_bytes
 from relae.cli._console import errors, output
 from relae.cli._progress import progress_bar
+from relae.data import Interactions
 from relae.datasets import online_retail
 from relae.evaluation import Evaluations, Split, evaluate, hold_out_users
+from relae.models import RDLAE
 
 _XIS = (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 1.0)
 _K = 20
