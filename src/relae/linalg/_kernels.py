@@ -81,6 +81,16 @@ _LANES = 32  # rows done together: 32 float32 are two cache lines, read once for
 _COLUMNS = 16
 
 
+@compiled()
+def _turn_panel(dense, lo, lanes, block):
+    """Write some rows as columns : (m, _LANES)."""
+    m = dense.shape[1]
+    for i0 in range(0, m, 64):
+        for lane in range(lanes):
+            for i in range(i0, min(m, i0 + 64)):
+                block[i, lane] = dense[lo + lane, i]
+
+
 @compiled(parallel=True)
 def dense_csr(dense, t_indptr, t_indices, t_values, out):
     """out (rows, n) = dense (rows, m) @ B with Bᵀ (n, m) as CSR rows.
@@ -94,10 +104,7 @@ def dense_csr(dense, t_indptr, t_indices, t_values, out):
         lo = panel * _LANES
         lanes = min(_LANES, rows - lo)
         block = np.zeros((m, _LANES), dense.dtype)
-        for i0 in range(0, m, 64):
-            for lane in range(lanes):
-                for i in range(i0, min(m, i0 + 64)):
-                    block[i, lane] = dense[lo + lane, i]
+        _turn_panel(dense, lo, lanes, block)
         tile = np.empty((_COLUMNS, _LANES), dense.dtype)
         for j0 in range(0, n, _COLUMNS):
             columns = min(_COLUMNS, n - j0)

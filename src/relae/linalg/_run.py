@@ -5,14 +5,13 @@ runs, so that the child never inherits a kernel or a compilation that nobody fin
 parent's threads, and OpenMP, which does not survive a fork, would end it: there the kernels are compiled for one core.
 """
 
-import importlib
 import os
 import sys
 import threading
 import warnings
 from typing import Any
 
-_ROOMS = ("_kernels", "_local_kernels", "_als_kernels")  # in the order of their imports
+_ROOMS = ("_kernels", "_local_kernels", "_als_kernels")
 
 _one_at_a_time = threading.RLock()  # a fork may come in a signal handler of the thread that holds it
 _loaded: dict[str, Any] = {}  # kernels by name
@@ -49,7 +48,9 @@ def _load(kernel: str) -> Any:
     if _is_forked and settings.parallel:
         settings.parallel = False
         _forget()
-    rooms = [importlib.import_module(f"relae.linalg.{room}") for room in _ROOMS]
+    from relae.linalg import _als_kernels, _kernels, _local_kernels
+
+    rooms = (_kernels, _local_kernels, _als_kernels)
     if settings.failure is not None:
         reason, settings.failure = settings.failure, None
         _warn(f"there is no folder to keep the compiled kernels in ({reason})", "set NUMBA_CACHE_DIR to one")
@@ -62,6 +63,7 @@ def _forget() -> None:
     _loaded.clear()
     for room in _ROOMS:
         sys.modules.pop(f"relae.linalg.{room}", None)
+        vars(sys.modules["relae.linalg"]).pop(room, None)  # where an import looks first
 
 
 def _run_without_cache(kernel: str, arguments: tuple[Any, ...], compiled: Any, error: Exception) -> None:

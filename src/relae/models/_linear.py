@@ -550,7 +550,7 @@ def _plan(record: dict[str, Any]) -> Plan:
 
 
 def _forecast(record: dict[str, Any]) -> Forecast:
-    solver, dtype = text(record, "solver", *FORMS), text(record, "dtype", *DTYPES)
+    solver, dtype = text(record, "solver"), text(record, "dtype", *DTYPES)
     square, added = whole(record, "square"), whole(record, "added_bytes")
     return Forecast(solver, dtype, square, number(record, "flops", 0), added)
 

@@ -143,9 +143,8 @@ def as_solver(solver: Solver | str, **settings: Any) -> Solver:
     if isinstance(solver, Solver):
         return solver
     if solver not in NAMES:
-        raise ValueError(
-            f"solver must be 'auto', 'exact', 'primal', 'dual' or 'local', got {solver!r} (or a Solver object)"
-        )
+        *names, last = map(repr, NAMES)
+        raise ValueError(f"solver must be {', '.join(names)} or {last}, got {solver!r} (or a Solver object)")
     kind = NAMES[solver]
     return kind(**{k: v for k, v in settings.items() if v is not None and k in kind.__dataclass_fields__})
 
