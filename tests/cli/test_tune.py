@@ -246,5 +246,5 @@ def test_what_the_local_run_chose_is_fitted_so(table, columns, tmp_path, shell):
     given = (*GIVEN, "--budget", 1, "--solver", "local", "--neighbours", 7, "--no-test", "--out", tmp_path / "run")
     shell.ok("tune", table, *columns, *given)
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "model")
-    parameters = json.loads((tmp_path / "model/model.json").read_text())["parameters"]
-    assert (parameters["solver"], parameters["neighbours"]) == ("local", 7)
+    facts = json.loads((tmp_path / "model/model.json").read_text())["fitted"]
+    assert (facts["solver"], facts["neighbours"]) == ("local", 7)
