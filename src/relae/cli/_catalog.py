@@ -13,7 +13,7 @@ from relae.cli._console import errors
 from relae.data import Ids
 from relae.errors import DataError
 from relae.evaluation import head_items
-from relae.models import DIALS, LinearAutoencoder
+from relae.models import DIALS, FAMILY, LinearAutoencoder
 from relae.ranking import check_k
 from relae.recommender import HistoryRecommender
 from relae.store import Saved, open_model
@@ -126,7 +126,7 @@ def near(text: str, ids: Ids) -> str:
 def opened(
     path: Path, dials: Mapping[str, float] | None = None, *, verify: bool = False
 ) -> tuple[Saved, HistoryRecommender]:
-    """Open a model, and turn its dials as asked: ξ, and the norm and propensity of items."""
+    """Open a model, and change its dials as asked."""
     saved = open_model(path, verify=verify)
     if not dials:
         return saved, saved.model
@@ -175,9 +175,10 @@ def own_facts(model: HistoryRecommender) -> dict[str, str]:
 
 def more_facts(model: LinearAutoencoder) -> dict[str, str]:
     """Return what a linear model has beyond the paper, in words: norms, and features; nothing where it has none."""
-    norms = {"users β": model.user_norm_, "items α": model.item_norm, "propensity γ": model.propensity}
+    beyond = (parameter for parameter in FAMILY if parameter.title)
+    values = {each: getattr(model, f"{each.name}_" if each.kind == "fit" else each.name) for each in beyond}
     return {
-        "norms": ", ".join(f"{name} {value:g}" for name, value in norms.items() if value),
+        "norms": ", ".join(f"{each.title} {each.symbol} {value:g}" for each, value in values.items() if value),
         "features": _features(model),
     }
 

@@ -27,7 +27,7 @@ _INTERRUPTED, _TERMINATED = 130, 143  # 128 and the number of the signal, as she
 _OPTIONS = (
     *options_of(TableOptions),
     *("half_life", "features"),
-    *("l2", "dropout", "xi", "user_norm", "item_norm", "alpha", "rank", "solver", "dtype", "k"),
+    *("solver", "dtype", "k"),
 )
 _PYTHON = {  # what a Python error advises, and how the command line says it
     r"as in Interactions\.read\(…, (\w+='[^']*')\)": r"as in \1",
@@ -177,7 +177,9 @@ def as_options(text: str) -> str:
     """Return the advice of a Python error in the words of the command line: solver='dual' becomes --solver dual."""
     for pattern, words in _PYTHON.items():
         text = re.sub(pattern, words, text)
-    names = "|".join(_OPTIONS)
+    from relae.cli._options import parameter_options  # an error is rare, and the start is quick without it
+
+    names = "|".join((*_OPTIONS, *parameter_options()))
     text = re.sub(r"(?<![-\w])(min|max|stop)_(\w+)(?!\w|=)", lambda f: f"--{f[1]}-{f[2].replace('_', '-')}", text)
     return re.sub(
         rf"\b({names})=('([^']*)'|…|[\d.]+)",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
-from relae.models._parameters import DIALS, DROPOUT, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI
+from relae.models._parameters import DIALS, DROPOUT, FAMILY, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI
 from relae.recommender import Parameter, Range
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "DLAE",
     "EASE",
     "EDLAE",
+    "FAMILY",
     "LAE",
     "RDLAE",
     "RLAE",

@@ -19,6 +19,7 @@ USER_NORM = Parameter(
     0.3,
     "how much less users with many items count, mostly from 0 to 1",
     "β",
+    "users",
     low=NORMS[0],
     high=NORMS[1],
     option=True,
@@ -31,6 +32,7 @@ ITEM_NORM = Parameter(
     0.0,
     "hold popular items back by this power of their number of users, mostly from 0 to 0.5",
     "α",
+    "items",
     low=NORMS[0],
     high=NORMS[1],
     kind="dial",
@@ -41,6 +43,7 @@ PROPENSITY = Parameter(
     0.0,
     "divide scores by this power of √popularity, mostly from 0 to 1",
     "γ",
+    "propensity",
     low=NORMS[0],
     high=NORMS[1],
     kind="dial",
@@ -48,3 +51,6 @@ PROPENSITY = Parameter(
 
 DIALS = (XI, ITEM_NORM, PROPENSITY)
 """What can be changed on any fitted linear autoencoder, in the order of `algebra.Dial`."""
+
+FAMILY = (L2, DROPOUT, USER_NORM, *DIALS)
+"""The parameters of the closed form; of a model that has no parameter of a name, it is a constant."""

@@ -29,6 +29,8 @@ class Parameter:
         What it does, in a few words, as the end of "Of rdlae: …".
     symbol : str
         Its sign in formulas and tables, such as "ξ"; empty if it has none.
+    title : str
+        What it is called before its symbol where a fitted model is described, such as "users"; the name if empty.
     low, high : float, optional
         The limits of a number; without `high` any finite number of at least `low`.
     above, below : bool
@@ -49,6 +51,7 @@ class Parameter:
     default: Any
     help: str = ""
     symbol: str = ""
+    title: str = ""
     low: float | None = None
     high: float | None = None
     above: bool = False

@@ -99,107 +99,125 @@ def _cors(settings: Settings) -> Middleware:
 # --- the API -------------------------------------------------------------------------------------------------------
 
 
-def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
-    schemas = Schemas(settings)
-    locked: dict[str, Any] = {} if settings.api_key is None else {"security": [{"bearer": []}, {"header": []}]}
+class _Desk:
+    """What all routes of the API share: who may ask, whose turn it is, and how a route is documented."""
 
-    def check_key(request: Request) -> None:
-        service.check_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
+    def __init__(self, app: FastAPI, settings: Settings, service: Service) -> None:
+        self.app, self.settings, self.service, self.schemas = app, settings, service, Schemas(settings)
+        self.locked: dict[str, Any] = {} if settings.api_key is None else {"security": [{"bearer": []}, {"header": []}]}
 
-    def allowed(request: Request) -> Snapshot:
-        """The model to ask, if the caller may ask it."""
-        check_key(request)
-        return service.current
+    def check_key(self, request: Request) -> None:
+        """Refuse a caller without the key."""
+        self.service.check_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
-    async def take(request: Request, work: Callable[..., _T], *args: Any) -> _T:
+    def allowed(self, request: Request) -> Snapshot:
+        """Return the model to ask, if the caller may ask it."""
+        self.check_key(request)
+        return self.service.current
+
+    async def take(self, request: Request, work: Callable[..., _T], *args: Any) -> _T:
         """Do a part of the work for a request."""
-        return await service.turns.take(request.receive, work, *args)
+        return await self.service.turns.take(request.receive, work, *args)
 
     async def asked(
+        self,
         request: Request,
         read: Callable[[bytes, Settings], _Question],
         reply: Callable[[Snapshot, _Question], object],
     ) -> Response:
         """Read a body, and reply to it in one turn."""
-        snapshot = allowed(request)
+        snapshot = self.allowed(request)
         body = await request.body()
-        return _json(await take(request, lambda: _replies.encode(reply(snapshot, read(body, settings)))))
+        return _json(await self.take(request, lambda: _replies.encode(reply(snapshot, read(body, self.settings)))))
 
-    def route(method: str, path: str, answer: type, schema: dict[str, Any], *statuses: int) -> _Decorator:
-        decorator: _Decorator = app.api_route(
+    def route(self, method: str, path: str, answer: type, schema: dict[str, Any], *statuses: int) -> _Decorator:
+        """Return a decorator that adds a route to the application."""
+        decorator: _Decorator = self.app.api_route(
             path,
             methods=[method],
             response_model=None,
             responses=_documented(answer, *statuses, 503),
-            openapi_extra={**schema, **locked},
+            openapi_extra={**schema, **self.locked},
             tags=["v1"],
             operation_id=path.removeprefix("/v1/").split("/{")[0].replace("/", "_")
             + ("_by_id" if path.startswith("/v1/items/") else ""),
         )
         return decorator
 
-    @route("POST", "/v1/recommend", _answers.SingleRecommendation, schemas.recommend(), 401, 404, 413, 422)
+
+def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
+    desk = _Desk(app, settings, service)
+    _add_lists(desk)
+    _add_items(desk)
+
+
+def _add_lists(desk: _Desk) -> None:
+    @desk.route("POST", "/v1/recommend", _answers.SingleRecommendation, desk.schemas.recommend(), 401, 404, 413, 422)
     async def recommend(request: Request) -> Response:
         """Recommend items for a history, or for a user whom the model knows by id."""
-        return await asked(request, _questions.read_recommend, _replies.recommend)
+        return await desk.asked(request, _questions.read_recommend, _replies.recommend)
 
-    @route("POST", "/v1/recommend/batch", _answers.Recommendations, schemas.batch(), 401, 404, 413, 422)
+    @desk.route("POST", "/v1/recommend/batch", _answers.Recommendations, desk.schemas.batch(), 401, 404, 413, 422)
     async def recommend_batch(request: Request) -> Response:
         """Recommend items for several histories, or users."""
-        snapshot = allowed(request)
+        snapshot = desk.allowed(request)
         body = await request.body()
-        question = await take(request, _questions.read_batch, body, settings)
-        turns, options = await take(request, _replies.batch_turns, snapshot, question)
-        parts = [await take(request, _replies.batch_turn, snapshot, turn, options) for turn in turns]
+        question = await desk.take(request, _questions.read_batch, body, desk.settings)
+        turns, options = await desk.take(request, _replies.batch_turns, snapshot, question)
+        parts = [await desk.take(request, _replies.batch_turn, snapshot, turn, options) for turn in turns]
         return _json(b'{"results":[' + b",".join(parts) + b"]}")
 
-    @route("POST", "/v1/path", _answers.DialPath, schemas.path(), 401, 404, 413, 422)
+    @desk.route("POST", "/v1/path", _answers.DialPath, desk.schemas.path(), 401, 404, 413, 422)
     async def path(request: Request) -> Response:
         """Show how a list changes from popular items to the long tail."""
-        snapshot = allowed(request)
+        snapshot = desk.allowed(request)
         body = await request.body()
-        question = await take(request, _questions.read_path, body, settings)
-        turns, taste, options = await take(request, _replies.path_turns, snapshot, question)
+        question = await desk.take(request, _questions.read_path, body, desk.settings)
+        turns, taste, options = await desk.take(request, _replies.path_turns, snapshot, question)
         along_xi = question.item_norms is None
-        parts = [await take(request, _replies.path_turn, snapshot, turn, along_xi, taste, options) for turn in turns]
+        parts = [
+            await desk.take(request, _replies.path_turn, snapshot, turn, along_xi, taste, options) for turn in turns
+        ]
         return _json(b'{"path":[' + b",".join(parts) + b"]}")
 
-    @route("POST", "/v1/explain", _answers.Explained, schemas.explain(), 401, 404, 413, 422)
+    @desk.route("POST", "/v1/explain", _answers.Explained, desk.schemas.explain(), 401, 404, 413, 422)
     async def explain(request: Request) -> Response:
         """Say what each item of a history adds to the score of an item."""
-        return await asked(request, _questions.read_explain, _replies.explain)
+        return await desk.asked(request, _questions.read_explain, _replies.explain)
 
-    @route("GET", "/v1/items", _answers.FoundItems, schemas.search(), 401, 422)
+
+def _add_items(desk: _Desk) -> None:
+    @desk.route("GET", "/v1/items", _answers.FoundItems, desk.schemas.search(), 401, 422)
     async def search(request: Request) -> Response:
         """Find items by the words of their titles, or by id; without words, the most popular ones."""
-        snapshot = allowed(request)
+        snapshot = desk.allowed(request)
         text = _questions.read_search(request.query_params)
-        limit = _questions.read_whole(request.query_params, "limit", 20, settings.max_k)
-        return _json(await take(request, lambda: _replies.encode(_replies.search(snapshot, text, limit))))
+        limit = _questions.read_whole(request.query_params, "limit", 20, desk.settings.max_k)
+        return _json(await desk.take(request, lambda: _replies.encode(_replies.search(snapshot, text, limit))))
 
-    @route("GET", "/v1/items/{item:path}", _answers.Item, schemas.item(), 401, 404)
+    @desk.route("GET", "/v1/items/{item:path}", _answers.Item, desk.schemas.item(), 401, 404)
     async def item(request: Request) -> Response:
         """Return one item."""
-        snapshot, name = allowed(request), request.path_params["item"]
+        snapshot, name = desk.allowed(request), request.path_params["item"]
         return _json(_replies.encode(_replies.item(snapshot, name)))
 
-    @route("GET", "/v1/similar/{item:path}", _answers.SimilarItems, schemas.similar(), 401, 404, 422)
+    @desk.route("GET", "/v1/similar/{item:path}", _answers.SimilarItems, desk.schemas.similar(), 401, 404, 422)
     async def similar(request: Request) -> Response:
         """Return the items that go with one item once all others are accounted for."""
-        snapshot, name = allowed(request), request.path_params["item"]
-        k = _questions.read_whole(request.query_params, "k", 10, settings.max_k)
-        return _json(await take(request, lambda: _replies.encode(_replies.similar(snapshot, name, k))))
+        snapshot, name = desk.allowed(request), request.path_params["item"]
+        k = _questions.read_whole(request.query_params, "k", 10, desk.settings.max_k)
+        return _json(await desk.take(request, lambda: _replies.encode(_replies.similar(snapshot, name, k))))
 
-    @route("GET", "/v1/model", _answers.Model, {}, 401)
+    @desk.route("GET", "/v1/model", _answers.Model, {}, 401)
     async def model(request: Request) -> Response:
         """Say which model answers, what it was fitted to, and how much may be asked."""
-        return _json(_replies.encode(allowed(request).description))
+        return _json(_replies.encode(desk.allowed(request).description))
 
-    @route("POST", "/v1/reload", _answers.Model, {}, 401, 403, 409)
+    @desk.route("POST", "/v1/reload", _answers.Model, {}, 401, 403, 409)
     async def reload(request: Request) -> Response:
         """Open the model folder anew; one that cannot be used leaves the old model in place."""
-        check_key(request)  # there need not be a model yet
-        return _json(_replies.encode((await service.reload_for_all()).description))
+        desk.check_key(request)  # there need not be a model yet
+        return _json(_replies.encode((await desk.service.reload_for_all()).description))
 
 
 def _json(content: bytes) -> Response:
