@@ -9,7 +9,7 @@ import pytest
 from relae import RDLAE, Interactions
 from relae.baselines import LightGCN, Mark, Popularity
 from relae.cli import _tune
-from relae.cli._data import Columns
+from relae.cli._columns import Columns
 
 from .suite import Shell
 

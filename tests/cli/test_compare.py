@@ -12,7 +12,8 @@ import pytest
 from relae import store
 from relae.baselines import ItemKNN
 from relae.cli._choice import _pair, as_text
-from relae.cli._data import Columns, load, read
+from relae.cli._columns import Columns
+from relae.cli._data import load, read
 from relae.comparison import METRICS, Contest, Standing, named
 from relae.registry import KINDS, kind
 

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from relae import RDLAE, Interactions
 from relae.baselines import Popularity
 from relae.cli._choice import read_run
-from relae.cli._data import Columns, load
+from relae.cli._columns import Columns
+from relae.cli._data import load
 from relae.cli._evaluate import judged_by
 from relae.evaluation import Split, evaluate, hold_out_users
 

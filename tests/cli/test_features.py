@@ -10,7 +10,8 @@ import pytest
 
 from relae import DAN, DEQL, RDLAE, Interactions, store
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.cli._data import Columns, load, shape
+from relae.cli._columns import Columns
+from relae.cli._data import load, shape
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate, hold_out_new_items, hold_out_users
 

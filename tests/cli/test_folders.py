@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae.cli._data import Columns, load, read
+from relae.cli._columns import Columns
+from relae.cli._data import load, read
 from relae.data import Ids, Lists, axis_of, write_lists
 from relae.errors import DataError
 from relae.evaluation import given_split

@@ -10,7 +10,8 @@ import pytest
 from relae import DAN, DEQL, store
 from relae.cli import _report, _tune
 from relae.cli._choice import read_point, read_run
-from relae.cli._data import Columns, load
+from relae.cli._columns import Columns
+from relae.cli._data import load
 from relae.evaluation import evaluate
 from relae.recommender import Range
 from relae.tuning import Judge

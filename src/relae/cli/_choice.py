@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relae.cli._data import Columns
+from relae.cli._columns import Columns
 from relae.cli._parse import names
 from relae.errors import DataError
 from relae.models import LinearAutoencoder

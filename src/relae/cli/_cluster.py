@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from relae.cli._data import Columns
+from relae.cli._columns import Columns
 from relae.data import TableOptions, options_of
 from relae.distributed import Dask, Partitions
 from relae.errors import DataError, RelaeError

@@ -13,8 +13,9 @@ from rich.markup import escape
 from relae import store
 from relae._common.words import in_bytes
 from relae.cli._catalog import linear, opened
+from relae.cli._columns import Columns
 from relae.cli._console import errors, facts, output, print_json
-from relae.cli._data import Columns, read
+from relae.cli._data import read
 from relae.cli._evaluate import judged_by, strangers
 from relae.cli._progress import progress_bar
 from relae.data import Interactions

@@ -19,7 +19,8 @@ from relae import __version__
 from relae._common.files import atomic_file, lock_folder, write_text
 from relae.cli import _console
 from relae.cli._choice import as_text
-from relae.cli._data import Columns, Divided, load
+from relae.cli._columns import Columns
+from relae.cli._data import Divided, load
 from relae.cli._main import as_options
 from relae.cli._progress import progress_bar
 from relae.comparison import Contest, LeftOut, Standing, Standings, named

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae import datasets
-from relae.cli._columns import Columns as Columns
+from relae.cli._columns import Columns
 from relae.data import Ids, Interactions, Lists, TableOptions, axis_of, has_tables, options_of, read_lists
 from relae.errors import DataError
 from relae.evaluation import (

@@ -17,8 +17,9 @@ from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
 from relae.cli._catalog import linear, opened
 from relae.cli._choice import chosen_model, read_run, source_of
+from relae.cli._columns import Columns
 from relae.cli._console import errors, output
-from relae.cli._data import Columns, Division, about_low_ratings, load, read
+from relae.cli._data import Division, about_low_ratings, load, read
 from relae.cli._progress import progress_bar
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae._common.words import in_bytes, in_time
+from relae.cli._columns import Columns
 from relae.cli._console import errors, output, print_json, table
-from relae.cli._data import Columns, read, shape
+from relae.cli._data import read, shape
 from relae.data import Interactions, Statistics
 from relae.errors import PlanError
 from relae.solvers import SOLVERS, Forecast, Shape, Solver, as_solver, available_memory

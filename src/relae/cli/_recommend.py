@@ -16,8 +16,9 @@ from relae._common.progress import Progress, of_part
 from relae._common.words import in_count
 from relae.cli import _histories
 from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
+from relae.cli._columns import Columns
 from relae.cli._console import errors, output, print_json, show_table, table
-from relae.cli._data import Columns, read
+from relae.cli._data import read
 from relae.cli._histories import Asked
 from relae.cli._main import as_options
 from relae.cli._progress import progress_bar

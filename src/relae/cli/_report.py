@@ -16,7 +16,8 @@ from relae.analysis import report
 from relae.baselines import Popularity
 from relae.cli import _console
 from relae.cli._choice import read_point
-from relae.cli._data import Columns, Divided, load
+from relae.cli._columns import Columns
+from relae.cli._data import Divided, load
 from relae.cli._progress import progress_bar
 from relae.cli._searches import DEFAULTS
 from relae.errors import DataError

@@ -10,7 +10,8 @@ from relae._common.progress import Progress
 from relae._common.tables import Grid, short
 from relae.baselines import Popularity
 from relae.cli._choice import chosen_model, saved_point
-from relae.cli._data import Columns, Divided
+from relae.cli._columns import Columns
+from relae.cli._data import Divided
 from relae.errors import DataError
 from relae.models import DEQL, LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range

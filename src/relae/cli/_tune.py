@@ -17,7 +17,8 @@ from relae import __version__
 from relae._common.files import lock_folder, write_text
 from relae.analysis import report
 from relae.cli import _console
-from relae.cli._data import Columns, Divided, load
+from relae.cli._columns import Columns
+from relae.cli._data import Divided, load
 from relae.cli._progress import progress_bar
 from relae.cli._searches import Request, Searching, searching
 from relae.evaluation import Evaluation, Evaluations, evaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from relae.cli import _report, _tune
-from relae.cli._data import Columns
+from relae.cli._columns import Columns
 
 HOSTILE = (
     "<script>alert('1')</script>",

@@ -122,7 +122,8 @@ def tune(
     those that are given stay as they are. What --features weigh is not searched: --feature-weight fixes it.
     """
     from relae.cli import _tune
-    from relae.cli._data import Columns, Division
+    from relae.cli._columns import Columns
+    from relae.cli._data import Division
 
     division = Division(split, share, seed).or_else()
     table = Columns().but(columns)
@@ -272,7 +273,8 @@ def compare(
     Who cannot take part is named below with the reason; exit code 1 if one failed by an error that was not foreseen.
     """
     from relae.cli import _compare
-    from relae.cli._data import Columns, Division
+    from relae.cli._columns import Columns
+    from relae.cli._data import Division
 
     asked = None if models.strip().lower() == "all" else names(models)
     division = Division(split, share, seed).or_else()

@@ -61,7 +61,8 @@ def figures(
 ) -> None:
     """Draw the paper's figures for DATA: spectrum, components, and what ξ, l2 and dropout do to head and tail."""
     from relae.cli import _figures
-    from relae.cli._data import Columns, Division, load
+    from relae.cli._columns import Columns
+    from relae.cli._data import Division, load
 
     division = Division(split, share, seed)
     divided = load(data, Columns().but(columns), *division.or_else())
