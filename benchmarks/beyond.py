@@ -41,7 +41,7 @@ from relae.evaluation import (
 )
 from relae.models import DAN, EASE, RDLAE, Dial
 from relae.solvers import Local
-from relae.tuning import Constraint, GridSearch, Journal, Point, Search, Trial, Tuning, tune
+from relae.tuning import Constraint, GridSearch, Journal, Point, Search, Trial, Tuning, linear_model, tune
 
 CACHE = Path(__file__).parent / "cache"
 METRICS = ["ndcg", "recall", "tail_ndcg", "unbiased_ndcg"]
@@ -90,7 +90,7 @@ def faded(lists: Lists, split: Split, fading: float) -> Split:
 def strong(budget: int) -> None:
     valid, test = strong_splits()
     result = tuned(valid, "auto", 100, budget, f"beyond-strong-{len(valid.users)}")
-    kept = Tuning("tail_ndcg@100", Constraint("ndcg@100", 0.005), result.trials)
+    kept = Tuning(DAN(), "tail_ndcg@100", result.trials, Constraint("ndcg@100", 0.005))
     judged("most ndcg", result.best(), test, 100)
     judged("most tail for half a percent of ndcg", kept.best(), test, 100)
 
@@ -99,13 +99,9 @@ def weak(budget: int, users: int, fading: float = 0.0) -> None:
     valid, test = weak_splits(users, fading)
     name = f"beyond-weak-{users}-{fading:g}"
     near = tuned(valid, "auto", 20, budget, f"{name}-near", solver=Local(100)).best()
-    dials = GridSearch(
-        [near.l2],
-        [near.dropout],
-        xi_values=(0.0, 0.05, 0.1, 0.2, 0.3, 1.0),
-        user_norms=(near.user_norm,),
-        item_norms=(-0.1, -0.05, 0.0, 0.05, 0.1, 0.15, 0.2),
-    )
+    norms = (-0.1, -0.05, 0.0, 0.05, 0.1, 0.15, 0.2)
+    setting = {name: near.parameters[name] for name in ("l2", "dropout", "user_norm")}
+    dials = GridSearch([setting], {"xi": (0.0, 0.05, 0.1, 0.2, 0.3, 1.0), "item_norm": norms})
     judged(f"fading {fading:g}", tuned(valid, dials, 20, 1, name).best(), test, 20)
 
 
@@ -123,12 +119,12 @@ def tuned(valid: Split, search: str | Search, k: int, budget: int, name: str, **
     """Search for the best ndcg@k, or read what was found before."""
     with Journal(CACHE / f"{name}.jsonl", {"name": name, "users": len(valid.users)}) as journal:
         result = tune(
+            DAN(),
             valid,
             search,
             objective=f"ndcg@{k}",
             budget=budget,
             metrics=METRICS,
-            norms=True,
             journal=journal,
             on_trial=shown,
             **how,
@@ -139,7 +135,7 @@ def tuned(valid: Split, search: str | Search, k: int, budget: int, name: str, **
 
 def judged(choice: str, point: Point, test: Split, k: int) -> None:
     """Fit what was chosen to all of train, and show what the test users say."""
-    model = point.model("DAN").fit(test.train)
+    model = linear_model(point.parameters, "DAN").fit(test.train)
     for mode in ("standard", "paper"):
         found = evaluate(model, test, METRICS, [k], mode=mode)  # type: ignore[arg-type]
         means = {key: round(value, 4) for key, value in found.means.items()}

@@ -30,7 +30,7 @@ from relae import Interactions
 from relae.baselines import IALS
 from relae.evaluation import Evaluation, Split, evaluate, hold_out_items
 from relae.ranking import rank
-from relae.tuning import tune_model
+from relae.tuning import tune
 
 K = 20
 SAME = [(16, 3e-3, 0.1), (64, 1e-2, 0.03), (128, 1e-2, 0.1)]  # dim, l2, unobserved weight
@@ -108,10 +108,11 @@ def rounded(judged: Evaluation) -> dict[str, float]:
 
 def tune_relae(valid: Split, test: Split, trials: int, seed: int) -> tuple[dict[str, Any], Evaluation]:
     started = perf_counter()
-    tuned = tune_model(IALS(), valid, objective=f"ndcg@{K}", budget=trials, metrics=("ndcg",), seed=seed)
+    tuned = tune(IALS(), valid, objective=f"ndcg@{K}", budget=trials, metrics=("ndcg",), seed=seed)
     seconds = perf_counter() - started
-    model = tuned.best_model().fit(test.train)
-    best = {"parameters": tuned.best, "epochs": model.epochs, "validation": round(tuned.best_trial[f"ndcg@{K}"], 4)}
+    model = tuned.chosen_model().fit(test.train)
+    point = tuned.best()
+    best = {"parameters": point.parameters, "epochs": model.epochs, "validation": round(point[f"ndcg@{K}"], 4)}
     judged = judge(model, test)
     return {**best, **rounded(judged), "tune_s": round(seconds, 1)}, judged
 

@@ -12,7 +12,7 @@ import numpy as np
 from relae import RDLAE, datasets
 from relae.evaluation import Split, evaluate, hold_out_users
 from relae.models import suggested_l2
-from relae.tuning import Auto, GridSearch, tune
+from relae.tuning import paper_grid, tune
 
 METRICS = ("ndcg", "recall", "tail_ndcg", "tail_recall", "unbiased_ndcg", "unbiased_recall", "coverage", "tail_share")
 
@@ -31,21 +31,21 @@ def main(arguments: list[str]) -> None:
     data = datasets.get(name).load()
     split = hold_out_users(data, 0.15, rng=np.random.default_rng(0))
     scale = suggested_l2(split.train.matrix)
-    grid = GridSearch([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
+    grid = paper_grid([float(f"{scale * 2.0**octave:.3g}") for octave in range(-4, 7)])
     timed(split, scale, 0.2, [0.5, 1.0])  # compiles what has to be compiled
 
     started = perf_counter()
-    result = tune(split, grid, metrics=METRICS)
+    result = tune(RDLAE(), split, grid, metrics=METRICS)
     whole = perf_counter() - started
     fits, paths = (np.array([getattr(t, f"{kind}_seconds") for t in result.trials]) for kind in ("fit", "evaluate"))
     # the same inversions and projections with one ranking each, and single configurations with a fit each
     sample = result.trials[:: max(1, len(result.trials) // 22)]
-    ones = [timed(split, trial.l2, trial.dropout, [0.5]) for trial in sample]
+    ones = [timed(split, trial.parameters["l2"], trial.parameters["dropout"], [0.5]) for trial in sample]
     one_fit, one_xi = np.median(ones, axis=0)
     configurations = len(result.points)
 
     best = result.best()["ndcg@100"]
-    auto = tune(split, Auto(scale, "ndcg@100"), metrics=METRICS)
+    auto = tune(RDLAE(), split, metrics=METRICS)
     line = {
         "benchmark": "tuning",
         "data": name,

@@ -10,7 +10,7 @@ from relae._common import memory
 from relae.baselines import ContentKNN, ItemKNN, Popularity, Random
 from relae.baselines import _knn as module
 from relae.evaluation import evaluate, hold_out_new_items
-from relae.tuning import tune_model
+from relae.tuning import tune
 
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, new_histories
 
@@ -191,13 +191,13 @@ def test_new_items_are_found_by_their_features_and_by_nothing_else():
 
 def test_neighbours_can_be_tuned_by_new_items():
     split = hold_out_new_items(tastes(), 0.2, rng=np.random.default_rng(0))
-    found = tune_model(ContentKNN(), split, objective="ndcg@3", budget=3, metrics=())
+    found = tune(ContentKNN(), split, objective="ndcg@3", budget=3, metrics=())
     values = {
         trial.parameters["neighbours"]: evaluate(ContentKNN(**trial.parameters).fit(split.train), split, ["ndcg"], [3])
         for trial in found.trials
     }
     assert len(values) == 3
-    assert found.best_model().neighbours == max(values, key=lambda neighbours: values[neighbours]["ndcg@3"])
+    assert found.chosen_model().neighbours == max(values, key=lambda neighbours: values[neighbours]["ndcg@3"])
 
 
 # --- by chance ---------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from relae import DataError, Interactions, PlanError, PrecisionError
 from relae._common import memory
 from relae.baselines import IALS
 from relae.evaluation import evaluate, hold_out_items
-from relae.tuning import tune_model
+from relae.tuning import tune
 
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, matrices, new_histories
 from ..real_data import real
@@ -175,8 +175,8 @@ def test_an_l2_that_is_given_counts_and_leaves_no_penalty_to_search():
     assert set(IALS(l2=0.01).search_space()) == {"dim", "unobserved_weight"}
     assert set(IALS().search_space()) == set(IALS.SPACE) == {"dim", "penalty", "unobserved_weight"}
     split = hold_out_items(Interactions(csr(X)), rng=np.random.default_rng(0))
-    found = tune_model(IALS(DIM, l2=0.01), split, objective="ndcg@5", budget=2)
-    assert set(found.best) == {"dim", "unobserved_weight"}
+    found = tune(IALS(DIM, l2=0.01), split, objective="ndcg@5", budget=2)
+    assert set(found.best().parameters) == {"dim", "unobserved_weight"}
 
 
 def test_the_defaults_suit_short_histories():
@@ -196,8 +196,8 @@ def test_eight_trials_find_a_better_model_than_eight_of_another_package():
     rng = np.random.default_rng(0)
     test = hold_out_items(Interactions.read(real("online-retail") / "interactions.csv.gz"), 0.2, rng=rng)
     valid = hold_out_items(test.train, 0.2, rng=rng)
-    found = tune_model(IALS(), valid, objective="ndcg@20", budget=8, metrics=("ndcg",))
-    assert evaluate(found.best_model().fit(test.train), test, ["ndcg"], [20])["ndcg@20"] > 0.2638
+    found = tune(IALS(), valid, objective="ndcg@20", budget=8, metrics=("ndcg",))
+    assert evaluate(found.chosen_model().fit(test.train), test, ["ndcg"], [20])["ndcg@20"] > 0.2638
 
 
 def test_progress_of_each_half_step():

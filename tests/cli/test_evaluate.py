@@ -47,7 +47,7 @@ def test_several_xi_from_one_fit(table, columns, data, shell, tmp_path):
 def test_a_run_says_what_and_by_whom(tuned, shell):
     run = read_run(tuned)
     divided = load(run.source, run.columns, run.split, run.share, run.seed)
-    model = run.chosen.model().fit(divided.test.train)
+    model = run.model.fit(divided.test.train)
     assert same(shell.ok("evaluate", "--from", tuned, *FIGURES, "--json"), evaluate(model, divided.test, METRICS, KS))
     rival = Popularity().fit(divided.test.train)
     text = shell.ok("evaluate", "--from", tuned, "--model", "popularity", *FIGURES, "--json")

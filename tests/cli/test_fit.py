@@ -186,8 +186,8 @@ def test_columns_count(table, tmp_path, shell):
 def test_a_run_says_what_to_fit_and_to_what(tuned, data, tmp_path, shell):
     run = read_run(tuned)
     shell.ok("fit", "--from", tuned, "--out", tmp_path / "m")
-    assert repr(store.load(tmp_path / "m")) == repr(run.chosen.model())
-    assert same_lists(tmp_path / "m", run.chosen.model().fit(data), data)
+    assert repr(store.load(tmp_path / "m")) == repr(run.model)
+    assert same_lists(tmp_path / "m", run.model.fit(data), data)
     assert store.open_model(tmp_path / "m").info["data"]["titles"]
 
 
@@ -218,7 +218,7 @@ def test_a_run_says_how_to_solve(table, columns, tmp_path, shell):
 
 def test_what_is_given_goes_before_the_run(tuned, data, tmp_path, shell):
     shell.ok("fit", "--from", tuned, "--model", "dlae", "--l2", 7, "--out", tmp_path / "m")
-    best = read_run(tuned).bests["DLAE"]
+    best = read_run(tuned).models["dlae"]
     assert same_lists(tmp_path / "m", DLAE(7.0, best.dropout).fit(data), data)
     other = tmp_path / "other.csv"
     other.write_text("who,thing\na,1004\na,1005\nb,1005\nb,1006\nc,1004\n")  # ids that the run's titles have

@@ -14,7 +14,7 @@ from relae.cli._columns import Columns
 from relae.cli._data import load
 from relae.evaluation import evaluate
 from relae.recommender import Range
-from relae.tuning import Judge
+from relae.tuning import Judge, linear_model
 
 from ..analysis.report.suite import DAY, Page
 
@@ -56,24 +56,26 @@ def test_the_chosen_point_is_the_best_of_all_norms(normed, table):
     assert found["chosen"]["ndcg@10"] >= found["default"]["ndcg@10"]
     kept = found["chosen"] == found["default"]
     assert kept or found["chosen"]["tail_ndcg@10"] >= found["best"]["DAN"]["tail_ndcg@10"]
-    point = read_point(found["chosen"])
-    assert found["model"] == repr(point.model())
+    point = read_point(found["chosen"], found["space"])
+    assert (
+        found["model"] == repr(linear_model(point.parameters)) == repr(store.kind(found["kind"])(**found["parameters"]))
+    )
     divided = load(str(table), Columns(user="who", item="what"), share=0.2)
-    model = point.model("DAN").fit(divided.valid.train)
+    model = linear_model(point.parameters, "DAN").fit(divided.valid.train)
     means = Judge(divided.valid, ["ndcg@10"], divided.lengths).means(evaluate(model, divided.valid, ["ndcg"], [10]))
     assert means["ndcg@10"] == pytest.approx(point["ndcg@10"], abs=1e-6)
 
 
 def test_norms_are_another_search_and_the_command_makes_it_again(normed, table, columns, shell):
     lines = (normed / "journal.jsonl").read_text().splitlines()
-    assert json.loads(lines[0])["norms"] is True
-    assert "differs in norms" in shell("tune", table, *columns, *GIVEN, "--out", normed).err
+    assert json.loads(lines[0])["model"] == "DAN"
+    assert "differs in model" in shell("tune", table, *columns, *GIVEN, "--out", normed).err
     words = result(normed)["command"].replace("'", "").split()
     assert "--model dan" in " ".join(words)
     text = shell.ok(*words[1:])
     assert (normed / "journal.jsonl").read_text().splitlines() == lines  # every trial was there
     flat = " ".join(text.split())
-    plain = sum(json.loads(line)["user_norm"] == 0 for line in lines[1:])
+    plain = sum(json.loads(line)["parameters"]["user_norm"] == 0 for line in lines[1:])
     assert f"models without norms had only {plain} of them" in flat
     assert "l2 dropout ξ β α ndcg@10" in flat
 
@@ -88,12 +90,10 @@ def test_news_say_where_the_dials_stand(table, columns, tmp_path, shell):
 
 def test_a_run_says_what_to_fit(normed, data, tmp_path, shell):
     run = read_run(normed)
-    assert (run.chosen.user_norm, run.chosen.item_norm) == (
-        result(normed)["chosen"].get("user_norm", 0.0),
-        result(normed)["chosen"].get("item_norm", 0.0),
-    )
+    chosen = result(normed)["chosen"]
+    assert (run.model.user_norm, run.model.item_norm) == (chosen["user_norm"], chosen["item_norm"])
     shell.ok("fit", "--from", normed, "--model", "dan", "--out", tmp_path / "m")
-    wanted = run.bests["DAN"].model("DAN")
+    wanted = run.models["dan"]
     assert repr(store.load(tmp_path / "m")) == repr(wanted)
     np.testing.assert_allclose(store.load(tmp_path / "m").weights(), wanted.fit(data).weights(), atol=1e-5)
     shell.ok("fit", "--from", normed, "--model", "rdlae", "--out", tmp_path / "n")
@@ -102,8 +102,10 @@ def test_a_run_says_what_to_fit(normed, data, tmp_path, shell):
 
 def test_a_chosen_point_is_measured_against_the_defaults_of_dan(normed):
     found = result(normed)
-    default = read_point(found["default"])
-    assert (default.dropout, default.xi, default.user_norm) == (DAN().dropout, DAN().xi, DAN().user_norm)
+    default = read_point(found["default"], found["space"]).parameters
+    assert {name: default[name] for name in ("dropout", "xi", "user_norm")} == {
+        name: DAN().get_params()[name] for name in ("dropout", "xi", "user_norm")
+    }
     roles = [entry["role"] for entry in found["test"]]
     same = found["chosen"] == found["default"]
     assert roles == ["chosen", *([] if same else ["the defaults"]), "popularity"]
@@ -119,7 +121,8 @@ def forced(normed, tmp_path_factory):
     found = result(normed)
     frame = pl.read_csv(normed / "points.csv").filter((pl.col("user_norm") > 0) & (pl.col("item_norm") > 0))
     found["chosen"] = found["best"]["DAN"] = frame.row(int(frame["ndcg@10"].arg_max()), named=True)
-    found["model"] = repr(read_point(found["chosen"]).model())
+    model = linear_model(read_point(found["chosen"], found["space"]).parameters)
+    found |= {"model": repr(model), "kind": type(model).__name__.lower(), "parameters": model.get_params()}
     (folder / "result.json").write_text(json.dumps(found | {"test": None}))
     (folder / "journal.jsonl").write_text((normed / "journal.jsonl").read_text())
     return folder
@@ -131,8 +134,8 @@ def test_the_report_shows_norms_and_holds_them_fixed(forced):
     assert not page.crossed
     assert f"β {chosen['user_norm']:g}, α {chosen['item_norm']:g} held fixed" in page.text
     trials = [json.loads(line) for line in (forced / "journal.jsonl").read_text().splitlines()[1:]]
-    [trial] = [t for t in trials if all(t[name] == chosen[name] for name in ("l2", "dropout", "user_norm"))]
-    values = [point for point in trial["points"] if point["item_norm"] == chosen["item_norm"]]
+    [trial] = [t for t in trials if all(chosen[name] == value for name, value in t["parameters"].items())]
+    values = [point for point in trial["points"] if point["parameters"]["item_norm"] == chosen["item_norm"]]
     assert f"held fixed: {len(values)} values of ξ from one inversion" in page.text
     rows = page.tables["The best of each model, by the validation users"]
     assert rows[0][:6] == ["model", "l2", "dropout", "ξ", "β", "α"]

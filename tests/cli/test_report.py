@@ -33,7 +33,8 @@ def test_it_says_where_the_report_is(run, capsys):
 def test_a_run_that_was_not_tested_is_tested_now(run):
     result = json.loads((run / "result.json").read_text())
     assert result["test"] is None
-    result["chosen"], result["model"] = result["best"]["LAE"], "LAE(…)"  # so that it is not the default
+    best = result["best"]["LAE"]  # so that it is not the default
+    result |= {"chosen": best, "model": "LAE(…)", "kind": "lae", "parameters": {"l2": best["l2"]}}
     (run / "result.json").write_text(json.dumps(result))
     read = Page(reported(run))
     table = read.tables["The first 10 places of each list"]

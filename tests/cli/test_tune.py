@@ -6,10 +6,12 @@ import re
 import polars as pl
 import pytest
 
+from relae import store
 from relae.cli import _choice, _report, _searches, _tune
 from relae.cli._data import Columns, load
 from relae.errors import DataError
 from relae.evaluation import evaluate
+from relae.recommender import Parameter
 from relae.registry import kind
 from relae.solvers import Local
 from relae.tuning import Judge
@@ -137,6 +139,12 @@ def test_one_line_says_what_is_wrong_and_nothing_is_left(arguments, said, table,
 class Deep(Learner):
     """A model with the parameters that say how long to learn."""
 
+    PARAMETERS = (
+        *Learner.PARAMETERS,
+        Parameter("epochs", 50, low=1, whole=True),
+        Parameter("validation_share", 0.1, low=0, high=1, below=True),
+    )
+
     def __init__(self, a=0.9, b=3, c="kept", epochs=50, validation_share=0.1):
         super().__init__(a, b, c)
         self.epochs, self.validation_share = epochs, validation_share
@@ -197,7 +205,7 @@ def test_the_local_solver_with_its_neighbours(table, columns, tmp_path, shell):
     assert (found["request"]["solver"], found["request"]["parameters"]) == ("local", {"neighbours": 7})
     lines = (tmp_path / "run/journal.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["neighbours"] == 7
-    assert {json.loads(line)["solver"] for line in lines[1:]} == {"local"}
+    assert {json.loads(line)["facts"]["solver"] for line in lines[1:]} == {"local"}
     said = shell("tune", table, *columns, *given, "--neighbours", 9)
     assert "differs in neighbours" in said.err
     divided = load(str(table), Columns(user="who", item="what"), share=0.2)
@@ -207,10 +215,13 @@ def test_the_local_solver_with_its_neighbours(table, columns, tmp_path, shell):
     assert "an approximation" in Page(_report.make(tmp_path / "run", today=DAY).read_text()).text
 
 
-def test_a_journal_from_before_there_were_neighbours_goes_on(tuned):
+def test_the_journal_of_a_linear_run_says_what_was_searched(tuned):
     purpose = json.loads((tuned / "journal.jsonl").read_text().splitlines()[0])
-    assert sorted(purpose) == ["data", "keep", "loss", "objective", "search", "solver", "version"]
-    assert "kind" not in result(tuned)
+    said = ["data", "keep", "loss", "model", "objective", "parameters", "search", "seed", "solver", "version"]
+    assert sorted(purpose) == said
+    found = result(tuned)
+    assert (list(found["space"]), found["dials"]) == (["l2", "dropout", "xi"], ["xi"])
+    assert repr(kind(found["kind"])(**found["parameters"])) == found["model"]
 
 
 # --- a real one that is trained ----------------------------------------------------------------------------------
@@ -246,5 +257,5 @@ def test_what_the_local_run_chose_is_fitted_so(table, columns, tmp_path, shell):
     given = (*GIVEN, "--budget", 1, "--solver", "local", "--neighbours", 7, "--no-test", "--out", tmp_path / "run")
     shell.ok("tune", table, *columns, *given)
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "model")
-    facts = json.loads((tmp_path / "model/model.json").read_text())["fitted"]
-    assert (facts["solver"], facts["neighbours"]) == ("local", 7)
+    model = store.load(tmp_path / "model")
+    assert (model.plan_.solver, model.neighbours_) == ("local", 7)

@@ -20,7 +20,7 @@ from relae.errors import DataError
 from relae.evaluation import Split, evaluate, hold_out_items, hold_out_users
 from relae.recommender import HistoryRecommender, Parameter, Range
 from relae.registry import KINDS, kind
-from relae.tuning import Epoch, tune, tune_model
+from relae.tuning import Epoch, tune
 
 from ..oracles import csr, example
 
@@ -84,10 +84,10 @@ def test_popularity_is_always_in():
 def test_parameters_are_those_of_the_searches():
     valid, _ = splits()
     rows = {row.name: row for row in standings().rows}
-    found = tune(valid, objective=f"ndcg@{K}", budget=3, metrics=())
+    found = tune("rdlae", valid, objective=f"ndcg@{K}", budget=3, metrics=())
     for name in ("rdlae", "ease", "dlae"):
-        assert rows[name].parameters == found.best(KINDS[name]).model(KINDS[name]).get_params()
-    wanted = tune_model(baselines.ItemKNN(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).best_model()
+        assert rows[name].parameters == found.model_of(found.best(KINDS[name]), KINDS[name]).get_params()
+    wanted = tune(baselines.ItemKNN(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).chosen_model()
     assert rows["itemknn"].parameters == wanted.get_params()
     assert (rows["popularity"].chosen, rows["popularity"].choose_seconds) == ([], 0.0)
 
@@ -111,13 +111,13 @@ def beyond():
 
 def test_dan_has_a_search_of_its_own():
     valid, test = splits()
-    found = tune(valid, objective=f"ndcg@{K}", budget=4, metrics=(), norms=True).best("DAN")
+    found = tune("dan", valid, objective=f"ndcg@{K}", budget=4, metrics=())
     row = beyond()["dan"]
-    assert row.parameters == found.model("DAN").get_params()
+    assert row.parameters == found.model_of(found.best("DAN"), "DAN").get_params()
     assert row.choice == "out of 4 inversions for DAN"
     assert list(row.chosen) == ["l2", "dropout", "xi", "user_norm", "item_norm"]
-    plain = tune(valid, objective=f"ndcg@{K}", budget=4, metrics=())
-    assert beyond()["ease"].parameters == plain.best("EASE").model("EASE").get_params()
+    plain = tune("rdlae", valid, objective=f"ndcg@{K}", budget=4, metrics=())
+    assert beyond()["ease"].parameters == plain.model_of(plain.best("EASE"), "EASE").get_params()
     wanted = evaluate(models.DAN(**row.parameters).fit(test.train), test, tuple(METRICS), [K])
     assert row.evaluation.means == pytest.approx(wanted.means, abs=1e-6)
     assert (row.evaluation.xi, row.evaluation.dial) == (None, None)
@@ -136,7 +136,7 @@ def test_deql_is_chosen_within_its_space(monkeypatch):
     monkeypatch.setattr(models.DEQL, "SPACE", space, raising=False)
     rows = {row.name: row for row in contest(["deql"]).run()}
     valid, _ = splits()
-    wanted = tune_model(models.DEQL(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).best_model()
+    wanted = tune(models.DEQL(), valid, objective=f"ndcg@{K}", budget=3, metrics=()).chosen_model()
     assert rows["deql"].parameters == wanted.get_params()
 
 

@@ -12,7 +12,7 @@ from relae.baselines import ItemKNN
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
 from relae.evaluation.statistics import length_weights
 from relae.models import DAN, suggested_l2
-from relae.tuning import GridSearch, Judge, Point, Trial, Tuning, gap, tune, tune_model
+from relae.tuning import GridSearch, Judge, Point, Trial, Tuning, gap, tune
 from tests.real_data import real
 
 NAME = "ndcg@10"
@@ -118,15 +118,13 @@ def made(**points):
     wave = np.tile([-1.0, 1.0], 32)
     found = [
         Point(
-            float(l2),
-            0.0,
-            0.0,
+            {"l2": float(l2), "dropout": 0.0, "xi": 0.0},
             {NAME: mean, f"tail_{NAME}": tail},
             groups={NAME: tuple(mean + spread * wave), f"tail_{NAME}": tuple(tail + spread * wave)},
         )
         for l2, (mean, tail, spread) in enumerate(points.values(), start=1)
     ]
-    trials = [Trial(p.l2, p.dropout, (p,), (0.0, 1.0), 0.0, "primal", 1.0, 1.0) for p in found]
+    trials = [Trial({"l2": p.parameters["l2"], "dropout": 0.0}, (p,), 1.0, 1.0) for p in found]
     return trials, dict(zip(points, found, strict=True))
 
 
@@ -139,7 +137,7 @@ def test_tail_takes_the_most_tail_within_a_standard_error_of_the_best(choose, wa
         behind=(0.297, 0.18, 0.03),  # within its error, and behind the default
         default=(0.298, 0.12, 0.0),
     )
-    result = Tuning(NAME, None, trials, choose=choose, untuned=points["default"])
+    result = Tuning(RDLAE(), NAME, trials, choose=choose, untuned=points["default"].parameters)
     assert result.chosen is points[wanted]
     assert result.default is points["default"]
     assert f"{points[wanted][NAME] - 0.298:+.4f} ± " in result.verdict()
@@ -147,14 +145,16 @@ def test_tail_takes_the_most_tail_within_a_standard_error_of_the_best(choose, wa
 
 def test_the_default_is_chosen_where_nothing_is_better():
     trials, points = made(default=(0.3, 0.1, 0.0), other=(0.2, 0.3, 0.0))
-    result = Tuning(NAME, None, trials, untuned=points["default"])
+    result = Tuning(RDLAE(), NAME, trials, untuned=points["default"].parameters)
     assert result.chosen is points["default"]
     assert "the default was chosen" in result.to_markdown()
 
 
 def test_the_default_is_kept_where_nothing_can_be_told_from_it():
     trials, points = made(default=(0.3, 0.1, 0.0), other=(0.301, 0.101, 0.05))
-    kept, best = (Tuning(NAME, None, trials, choose=how, untuned=points["default"]) for how in ("tail", "best"))
+    kept, best = (
+        Tuning(RDLAE(), NAME, trials, choose=how, untuned=points["default"].parameters) for how in ("tail", "best")
+    )
     assert (kept.chosen, best.chosen) == (points["default"], points["other"])
     assert "the default was kept: the best that was found (l2 2, dropout 0, xi 0) cannot be told" in kept.to_markdown()
     assert "they cannot be told apart" in best.to_markdown()
@@ -164,34 +164,34 @@ def test_the_default_is_kept_where_nothing_can_be_told_from_it():
 @pytest.mark.parametrize(("other", "words"), [((0.301, 0.05, 0.0), "better"), ((0.301, 0.2, 0.05), "cannot be told")])
 def test_the_default_goes_where_objective_or_tail_can_be_told_from_it(other, words):
     trials, points = made(default=(0.3, 0.1, 0.0), other=other)
-    result = Tuning(NAME, None, trials, untuned=points["default"])
+    result = Tuning(RDLAE(), NAME, trials, untuned=points["default"].parameters)
     assert result.chosen is points["other"]
     assert words in result.verdict()
 
 
 def test_another_way_to_choose_is_refused(split):
     with pytest.raises(ValueError, match="choose must be one of 'best', 'tail', got 'most'"):
-        tune(split, GridSearch([5.0]), objective="ndcg@10", choose="most")
+        tune(RDLAE(), split, GridSearch({"l2": [5.0]}), objective="ndcg@10", choose="most")
 
 
-@pytest.mark.parametrize("search", ["auto", GridSearch([0.01], [0.9], [1.0])])
+@pytest.mark.parametrize("search", ["auto", GridSearch({"l2": [0.01], "dropout": [0.9]}, {"xi": [1.0]})])
 @pytest.mark.parametrize("norms", [False, True])
 def test_the_defaults_are_a_candidate_of_every_search(split, search, norms):
-    result = tune(split, search, objective="ndcg@10", budget=2, norms=norms)
     model = (DAN if norms else RDLAE)()
+    result = tune(model, split, search, objective="ndcg@10", budget=2)
     l2 = float(f"{suggested_l2(split.train.matrix, model.user_norm):.3g}")
     default = result.default
-    assert (default.l2, default.dropout, default.xi) == (l2, model.dropout, model.xi)
-    assert (default.user_norm, default.item_norm) == (model.user_norm, model.item_norm)
+    names = ("l2", "dropout", "xi", *(("user_norm", "item_norm") if norms else ()))
+    assert default.parameters == {name: getattr(model, name) for name in names} | {"l2": l2}
     assert model.fit(split.train).l2_ == pytest.approx(l2, rel=5e-3)
     assert result.chosen["ndcg@10"] >= default["ndcg@10"]
     assert "| default |" in result.to_markdown()
 
 
 def test_the_models_own_parameters_are_a_candidate_too(split):
-    result = tune_model(ItemKNN(), split, objective="ndcg@10", budget=2)
+    result = tune(ItemKNN(), split, objective="ndcg@10", budget=2)
     assert result.trials[0].parameters == {name: ItemKNN().get_params()[name] for name in result.space}
-    assert result.best_trial["ndcg@10"] >= result.trials[0]["ndcg@10"]
+    assert result.best()["ndcg@10"] >= result.trials[0]["ndcg@10"]
     assert "validation users" in result.grid().notes[1]
 
 
@@ -213,7 +213,7 @@ def test_tuning_does_not_make_short_histories_worse():
     shipped = test.train
     seen = hold_out_items(shipped, 0.1, rng=np.random.default_rng(1001)).train  # as `relae tune --split weak` does
     valid = hold_out_items(seen, 0.1, rng=np.random.default_rng(1002))
-    grid = GridSearch([100.0, 200.0, 800.0], [0.0, 0.7], [0.0, 0.2, 0.4])
+    grid = GridSearch({"l2": [100.0, 200.0, 800.0], "dropout": [0.0, 0.7]}, {"xi": [0.0, 0.2, 0.4]})
 
     def judged(model):
         return evaluate(model.fit(shipped), test, ["ndcg"], [20])
@@ -221,8 +221,8 @@ def test_tuning_does_not_make_short_histories_worse():
     default = judged(RDLAE())
     differences = {}
     for name, lengths in {"weighted": np.diff(shipped.matrix.indptr), "alike": np.diff(valid.histories.indptr)}.items():
-        chosen = tune(valid, grid, objective="ndcg@20", metrics=(), lengths=lengths).best()
-        differences[name] = judged(chosen.model()).compare(default)["ndcg@20"]
+        found = tune(RDLAE(), valid, grid, objective="ndcg@20", metrics=(), lengths=lengths)
+        differences[name] = judged(found.model_of(found.best())).compare(default)["ndcg@20"]
     assert differences["alike"].high < 0, "nothing to mend: all users alike choose well"
     assert differences["weighted"].high > 0
     assert differences["weighted"].difference > differences["alike"].difference + 0.002

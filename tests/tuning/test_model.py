@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae import DataError, Interactions
+from relae import EASE, RDLAE, DataError, Interactions
 from relae.baselines import GFCF, IALS, LightGCN, Popularity
 from relae.evaluation import evaluate, hold_out_items, hold_out_users
 from relae.recommender import Range
-from relae.tuning import BoxSearch, Journal, Judge, ModelTrial, Training, tune, tune_model
+from relae.tuning import BoxSearch, GridSearch, Journal, Judge, Point, Training, Trial, tune
 
 from .suite import Hill, Learner
 
@@ -43,7 +43,7 @@ def searched(space, start, value, **options):
     search = BoxSearch(start, space, NAME, **options)
     trials = []
     while (setting := search.next(trials)) is not None:
-        trials.append(ModelTrial(setting, {NAME: value(**setting)}, 1.0, 0.1))
+        trials.append(Trial(setting, (Point(setting, {NAME: value(**setting)}),), 1.0, 0.1))
     return trials
 
 
@@ -100,7 +100,7 @@ def test_the_same_trials_lead_to_the_same_next_one_after_a_journal_too():
         return 1 / (1 + sum(value**2 for value in given.values()))
 
     trials = searched(BOXES[2], {"x0": 0.5, "x1": 0.5}, hill, budget=9)
-    read = [ModelTrial.from_json(trial.to_json()) for trial in trials]
+    read = [Trial.from_json(trial.to_json()) for trial in trials]
     assert read == trials
     search = BoxSearch({"x0": 0.5, "x1": 0.5}, BOXES[2], NAME, 9)
     for count in range(9):
@@ -146,31 +146,33 @@ def test_a_bad_budget(budget):
 
 
 def test_every_trial_is_what_a_fit_of_its_own_scores(split):
-    result = tune_model(Hill(), split, objective=NAME, budget=6, metrics=("ndcg", "coverage"))
+    result = tune(Hill(), split, objective=NAME, budget=6, metrics=("ndcg", "coverage"))
     assert result.trials[0].parameters == {"a": 0.9, "b": 3}
     for trial in result.trials:
         if trial.failure is None:
             model = Hill(**trial.parameters).fit(split.train)
             expected = Judge(split, ["ndcg@10"]).means(evaluate(model, split, ("ndcg", "coverage"), [10]))
-            assert trial.metrics == pytest.approx(expected, abs=1e-8)
+            [point] = trial.points
+            assert point.parameters == trial.parameters
+            assert point.metrics == pytest.approx(expected, abs=1e-8)
             assert trial.training is None
-    assert result.best == max(result.trials, key=lambda trial: trial[NAME]).parameters
+    assert result.best().parameters == max(result.trials, key=lambda trial: trial[NAME]).parameters
     assert result.complete
 
 
 def test_it_beats_the_models_own_parameters_and_leaves_the_model_alone(split):
     model = Hill(c="mine")
-    result = tune_model(model, split, objective=NAME, budget=12)
-    assert result.best_trial[NAME] > result.trials[0][NAME]
+    result = tune(model, split, objective=NAME, budget=12)
+    assert result.best()[NAME] > result.trials[0][NAME]
     assert (model.a, model.b, "items_" in vars(model)) == (0.9, 3, False)
-    best = result.best_model()
+    best = result.chosen_model()
     assert type(best) is Hill
-    assert best.get_params() == {**result.best, "c": "mine"}
+    assert best.get_params() == {**result.best().parameters, "c": "mine"}
 
 
 def test_a_real_model_with_its_own_space(split):
     space = {"alpha": Range(0.0, 1.0), "rank": Range(4, 64, log=True, whole=True)}
-    result = tune_model(GFCF(rank=8), split, objective=NAME, budget=6, space=space)
+    result = tune(GFCF(rank=8), split, objective=NAME, budget=6, space=space)
     assert [trial.failure for trial in result.trials] == [None] * 6
     assert max(trial.parameters["rank"] for trial in result.trials) < 40
     assert set(GFCF.SPACE) == {"alpha", "rank"}
@@ -178,15 +180,29 @@ def test_a_real_model_with_its_own_space(split):
 
 def test_what_the_data_do_not_allow_is_written_down_and_never_the_best(split):
     space = {"a": Range(0.9, 1.0)}
-    result = tune_model(Hill(), split, objective=NAME, budget=6, space=space)
+    result = tune(Hill(), split, objective=NAME, budget=6, space=space)
     failed = [trial for trial in result.trials if trial.failure]
     assert failed
     assert all("at most 0.95" in trial.failure and trial.parameters["a"] > 0.95 for trial in failed)
-    assert result.best["a"] <= 0.95
+    assert result.best().parameters["a"] <= 0.95
     assert "could not be fitted: a must be at most 0.95" in result.to_markdown()
     assert result.to_polars().filter(pl.col(NAME).is_nan()).height == len(failed)
     with pytest.raises(DataError, match=r"at most 0\.95"):
-        tune_model(Hill(a=0.99), split, objective=NAME)
+        tune(Hill(a=0.99), split, objective=NAME)
+
+
+def test_a_grid_of_your_own_serves_any_model(split):
+    result = tune(Hill(), split, GridSearch({"a": [0.1, 0.3], "b": [40, 99]}), objective=NAME)
+    found = [tuple(trial.parameters.values()) for trial in result.trials]
+    assert found == [(0.9, 3), (0.1, 40), (0.3, 40), (0.1, 99), (0.3, 99)]
+    assert result.best()[NAME] == max(trial[NAME] for trial in result.trials) > result.trials[0][NAME]
+
+
+def test_a_linear_model_within_a_search_of_its_family_is_refused(split):
+    with pytest.raises(DataError, match=r"tunes all six linear autoencoders, EASE among them: tune RDLAE\(\)"):
+        tune(EASE(), split, objective=NAME)
+    with pytest.raises(ValueError, match="RDLAE has a space of its own"):
+        tune(RDLAE(), split, objective=NAME, space={"l2": Range(1, 2)})
 
 
 class Steep(Hill):
@@ -198,13 +214,13 @@ class Steep(Hill):
 
 def test_a_search_begins_and_stays_where_the_data_allow(split):
     """40 items: b from 0.02 to 20 in place of 1 to 1000, which is whole numbers up to 20."""
-    result = tune_model(Steep(b=256), split, objective=NAME, budget=12)
+    result = tune(Steep(b=256), split, objective=NAME, budget=12)
     found = [trial.parameters["b"] for trial in result.trials]
     assert found[0] == max(found) == 20
     assert min(found) == 1
     assert result.space == {"a": Range(0.0, 1.0), "b": Range(0.02, 20, log=True, whole=True)}
-    assert result.best_model().c == "kept"  # what is not searched stays
-    assert tune_model(Hill(b=256), split, objective=NAME, budget=1).best["b"] == 256
+    assert result.chosen_model().c == "kept"  # what is not searched stays
+    assert tune(Hill(b=256), split, objective=NAME, budget=1).best().parameters["b"] == 256
 
 
 @pytest.mark.parametrize(("most", "ends"), [(1000, (1, 64)), (64, (1, 64)), (32, (0.5, 32)), (0, (1, 64))])
@@ -214,24 +230,24 @@ def test_a_range_keeps_its_proportions_where_it_ends_earlier(most, ends):
 
 def test_what_does_not_fit_into_memory_is_written_down_too(split):
     space = {"dim": Range(10**8, 10**9, log=True, whole=True)}
-    result = tune_model(IALS(dim=8), split, objective=NAME, budget=3, space=space)
+    result = tune(IALS(dim=8), split, objective=NAME, budget=3, space=space)
     assert [trial.failure is None for trial in result.trials] == [True, False, False]
     assert all("GB" in trial.failure for trial in result.trials[1:])
-    assert result.best["dim"] == 8
+    assert result.best().parameters["dim"] == 8
 
 
 def test_epochs_are_chosen_by_what_the_search_maximizes(weak):
     pytest.importorskip("torch", reason="the extra `neural` is not installed")
     model = LightGCN(dim=4, epochs=2, every=1)
     lengths = np.diff(weak.histories.indptr)  # so that all users count alike
-    found = tune_model(model, weak, objective="recall@5", budget=1, lengths=lengths)
-    assert found.best_model().objective == "recall@5"
+    found = tune(model, weak, objective="recall@5", budget=1, lengths=lengths)
+    assert found.chosen_model().objective == "recall@5"
     assert model.objective == "ndcg@20"
-    assert found.best_trial.training.curve[-1].value == pytest.approx(found.best_trial["recall@5"])
+    assert found.trials[0].training.curve[-1].value == pytest.approx(found.best()["recall@5"])
 
 
 def test_a_search_goes_on_where_it_stopped(split, tmp_path):
-    whole = tune_model(Hill(), split, objective=NAME, budget=7)
+    whole = tune(Hill(), split, objective=NAME, budget=7)
 
     class Stopped(Exception):
         pass
@@ -241,31 +257,31 @@ def test_a_search_goes_on_where_it_stopped(split, tmp_path):
             raise Stopped
 
     with Journal(tmp_path / "j", {}) as journal, pytest.raises(Stopped):
-        tune_model(Hill(), split, objective=NAME, budget=7, journal=journal, on_trial=stop_after_three)
+        tune(Hill(), split, objective=NAME, budget=7, journal=journal, on_trial=stop_after_three)
     with Journal(tmp_path / "j", {}) as journal:
         assert len(journal.trials) == 3
-        again = tune_model(Hill(), split, objective=NAME, budget=7, journal=journal)
-    assert [(t.parameters, t.metrics) for t in again.trials] == [(t.parameters, t.metrics) for t in whole.trials]
+        again = tune(Hill(), split, objective=NAME, budget=7, journal=journal)
+    assert [(t.parameters, t.points) for t in again.trials] == [(t.parameters, t.points) for t in whole.trials]
     with Journal(tmp_path / "j", {}) as journal, pytest.raises(DataError, match="another kind of model"):
-        tune(split, objective=NAME, journal=journal)
+        tune(RDLAE(), split, objective=NAME, journal=journal)
 
 
 def test_a_time_budget_starts_no_trial_that_it_cannot_end(split):
-    result = tune_model(Hill(), split, objective=NAME, time_budget=0.0)
+    result = tune(Hill(), split, objective=NAME, time_budget=0.0)
     assert len(result.trials) == 1
     assert not result.complete
 
 
 def test_progress_never_goes_back_and_ends_at_one(split):
     seen = []
-    tune_model(Hill(), split, objective=NAME, budget=3, progress=lambda stage, part: seen.append((stage, part)))
+    tune(Hill(), split, objective=NAME, budget=3, progress=lambda stage, part: seen.append((stage, part)))
     overall = [part for stage, part in seen if stage == "search"]
     assert overall == sorted(overall)
     assert overall[-1] == pytest.approx(1.0)
 
 
 def test_tables(split):
-    result = tune_model(Hill(), split, objective=NAME, budget=3)
+    result = tune(Hill(), split, objective=NAME, budget=3)
     text = result.to_markdown()
     assert "**Hill: parameters by ndcg@10**" in text
     assert "→ best" in text
@@ -280,24 +296,24 @@ def test_tables(split):
 
 def test_a_training_that_is_cut_leaves_the_search_unfinished(weak, tmp_path):
     with Journal(tmp_path / "j.jsonl", {}) as journal:
-        result = tune_model(Learner(), weak, objective=NAME, budget=1, time_budget=100.0, journal=journal)
-        assert result.best_trial.training.stopped == "time"
+        result = tune(Learner(), weak, objective=NAME, budget=1, time_budget=100.0, journal=journal)
+        assert result.trial_of(result.best()).training.stopped == "time"
         assert not result.complete
     with Journal(tmp_path / "j.jsonl", {}) as journal:
-        assert not tune_model(Learner(), weak, objective=NAME, budget=1, journal=journal).complete
-    assert result.best_trial.fit_seconds == 2.5  # of the curve, which counts what was before a break
+        assert not tune(Learner(), weak, objective=NAME, budget=1, journal=journal).complete
+    assert result.trial_of(result.best()).fit_seconds == 2.5  # of the curve, which counts what was before a break
 
 
 def test_a_trained_model_stops_by_the_split_and_its_curve_is_kept(weak, tmp_path):
     Learner.given.clear()
     with Journal(tmp_path / "j.jsonl", {}) as journal:
-        result = tune_model(Learner(), weak, objective=NAME, budget=3, journal=journal)
+        result = tune(Learner(), weak, objective=NAME, budget=3, journal=journal)
     assert all(given["validation"] is weak and given["time_budget"] is None for given in Learner.given)
     places = [given["checkpoint"] for given in Learner.given]
     assert len(set(places)) == 3
     assert {place.parent for place in places} == {tmp_path}
     assert [path.name for path in tmp_path.iterdir()] == ["j.jsonl"]  # no checkpoint is left
-    training = result.best_trial.training
+    training = result.trial_of(result.best()).training
     assert (training.best_epoch, training.epochs, training.stopped) == (4, 5, "patience")
     assert [mark.epoch for mark in training.curve] == [1, 2, 3, 4, 5]
     assert isnan(training.curve[0].value)
@@ -312,11 +328,11 @@ def test_a_trained_model_stops_by_the_split_and_its_curve_is_kept(weak, tmp_path
 
 def test_a_trained_model_gets_the_time_that_is_left(weak):
     Learner.given.clear()
-    result = tune_model(Learner(), weak, objective=NAME, budget=3, time_budget=60.0)
+    result = tune(Learner(), weak, objective=NAME, budget=3, time_budget=60.0)
     left = [given["time_budget"] for given in Learner.given]
     assert left[0] == 60.0
     assert left == sorted(left, reverse=True)
-    assert result.best_trial.training.stopped == "time"
+    assert result.trial_of(result.best()).training.stopped == "time"
 
 
 # --- what can be wrong -------------------------------------------------------------------------------------------
@@ -324,17 +340,17 @@ def test_a_trained_model_gets_the_time_that_is_left(weak):
 
 def test_users_whom_a_model_cannot_know(split):
     with pytest.raises(DataError, match=r"Learner knows only the users .* --split weak"):
-        tune_model(Learner(), split, objective=NAME)
+        tune(Learner(), split, objective=NAME)
 
 
 def test_nothing_or_a_stranger_to_search(split):
     with pytest.raises(DataError, match="Popularity has nothing to tune"):
-        tune_model(Popularity(), split, objective=NAME)
+        tune(Popularity(), split, objective=NAME)
     with pytest.raises(ValueError, match="Hill has no parameter d: its parameters are a, b, c"):
-        tune_model(Hill(), split, objective=NAME, space={"d": Range(0, 1)})
+        tune(Hill(), split, objective=NAME, space={"d": Range(0, 1)})
 
 
 @pytest.mark.parametrize("objective", ["ndcg", "@10", "nonsense@10", "ndcg@1000"])
 def test_bad_objectives(split, objective):
     with pytest.raises((ValueError, DataError)):
-        tune_model(Hill(), split, objective=objective)
+        tune(Hill(), split, objective=objective)

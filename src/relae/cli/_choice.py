@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.registry import KINDS, kind
 from relae.solvers import NEIGHBOURS, Solver, as_solver
-from relae.tuning import Point
+from relae.tuning import Point, linear_model
 
-_PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")
 _SOLVER = {"solver": "auto", "dtype": "float32", "neighbours": NEIGHBOURS, "nearest_by": "cosine"}
 _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
@@ -25,8 +24,8 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 class Run:
     """What a run of `relae tune` or a comparison has chosen, and what for.
 
-    A run of the linear autoencoders has a `chosen` point, the best of each (`bests`) and how they were solved; a run of
-    another model has that model. A comparison has the models of its table by name, in the order of the table.
+    It has the model that was chosen, and all its models by name: those of a comparison in the order of its table, and
+    the best of each of the linear autoencoders, which share a search; `is_closed` if no other model can be asked for.
     """
 
     path: Path
@@ -36,11 +35,10 @@ class Run:
     share: float
     seed: int
     objective: str
-    chosen: Point | None
-    bests: Mapping[str, Point]
-    how: Mapping[str, Any]
-    model: HistoryRecommender | None
-    compared: Mapping[str, HistoryRecommender] = field(default_factory=dict)
+    model: HistoryRecommender
+    models: Mapping[str, HistoryRecommender]
+    how: Mapping[str, Any] = field(default_factory=dict)
+    is_closed: bool = False
 
 
 def read_run(path: Path) -> Run:
@@ -52,7 +50,7 @@ def read_run(path: Path) -> Run:
         if "models" in result:
             return _comparison(path, result)
         request = result["request"]
-        linear = "kind" not in result
+        model = kind(result["kind"])(**result["parameters"])
         return Run(
             path,
             str(request["source"]),
@@ -61,10 +59,9 @@ def read_run(path: Path) -> Run:
             float(request["share"]),
             int(request["seed"]),
             str(result["objective"]),
-            read_point(result["chosen"]) if linear else None,
-            {name: read_point(point) for name, point in result["best"].items()} if linear else {},
+            model,
+            _best_models(result) if result["dials"] else {str(result["kind"]): model},
             _how(request),
-            None if linear else kind(result["kind"])(**result["parameters"]),
         )
     except FileNotFoundError as error:
         what = "has no result.json: the run is not finished" if path.is_dir() else "is no folder of a run"
@@ -88,25 +85,30 @@ def _comparison(path: Path, result: Mapping[str, Any]) -> Run:
         float(split["share"]),
         int(split["seed"]),
         f"ndcg@{int(result['k'])}",
-        None,
-        {},
-        {},
-        None,
+        next(iter(compared.values())),
         compared,
+        is_closed=True,
     )
 
 
-def saved_point(point: Point) -> dict[str, float]:
+def _best_models(result: Mapping[str, Any]) -> dict[str, HistoryRecommender]:
+    """Return the best of each model that shared a search, by name."""
+    names = list(result["space"])
+    return {
+        str(name).lower(): linear_model(read_point(record, names).parameters, name)
+        for name, record in result["best"].items()
+    }
+
+
+def saved_point(point: Point) -> dict[str, Any]:
     """Return a point as a run keeps it."""
     return {**point.parameters, **point.metrics}
 
 
-def read_point(record: Mapping[str, float]) -> Point:
-    """Return the point of such a record; without norms it has none."""
-    metrics = {name: value for name, value in record.items() if name not in _PARAMETERS}
-    l2, dropout, xi = (float(record[name]) for name in _PARAMETERS[:3])
-    user_norm, item_norm = (float(record.get(name, 0.0)) for name in _PARAMETERS[3:])
-    return Point(l2, dropout, xi, metrics, user_norm, item_norm)
+def read_point(record: Mapping[str, Any], names: Collection[str]) -> Point:
+    """Return the point of such a record, whose parameters have these names."""
+    metrics = {name: value for name, value in record.items() if name not in names}
+    return Point({name: record[name] for name in names}, metrics)
 
 
 def _how(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,21 +161,16 @@ def _defaults(asked: type[HistoryRecommender]) -> dict[str, Any]:
 
 
 def _of_run(run: Run, name: str | None) -> HistoryRecommender:
-    if run.compared:
-        first = next(iter(run.compared))
-        if name is not None and name not in run.compared:
-            raise DataError(f"{run.path} has no {KINDS[name]}: its models are {', '.join(run.compared)}")
-        return run.compared[first if name is None else name]
-    if run.model is not None and name in (None, type(run.model).__name__.lower()):
+    if name is None:
         return run.model
-    if name is None and run.chosen is not None:
-        return run.chosen.model()
-    asked = kind(str(name))
-    if run.model is not None or not issubclass(asked, LinearAutoencoder):
-        return asked()  # nothing of it was tuned, and it can be judged by the same users
-    if asked.__name__ not in run.bests:
-        raise DataError(f"{run.path} has no {asked.__name__}: it has {', '.join(run.bests)}")
-    return run.bests[asked.__name__].model(asked.__name__)
+    if name in run.models:
+        return run.models[name]
+    if run.is_closed:
+        raise DataError(f"{run.path} has no {KINDS[name]}: its models are {', '.join(run.models)}")
+    if len(run.models) > 1 and issubclass(kind(name), LinearAutoencoder):
+        has = ", ".join(KINDS[each] for each in run.models)
+        raise DataError(f"{run.path} has no {KINDS[name]}: it has {has}")
+    return kind(name)()  # nothing of it was tuned, and it can be judged by the same users
 
 
 def _stranger(asked: type[HistoryRecommender], option: str) -> str:

@@ -144,7 +144,7 @@ def _show(
 ) -> None:
     data = saved.info["data"]
     rows = {"model": str(model)}
-    if run is not None and run.compared:
+    if run is not None and run.is_closed:
         rows["chosen by"] = _place_in_table(model, run)
     if isinstance(model, LinearAutoencoder):
         by = (
@@ -185,7 +185,7 @@ def _show(
 
 
 def _place_in_table(model: HistoryRecommender, run: Run) -> str:
-    names = list(run.compared)
+    names = list(run.models)
     place = names.index(type(model).__name__.lower()) + 1
     return f"{run.path}, number {place} of {len(names)} in its table by the {run.objective} of the test users"
 

@@ -4,10 +4,11 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from relae import __version__
 from relae._common.files import lock_file, write_text
@@ -26,9 +27,8 @@ from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.registry import kind
 from relae.solvers import Solver, as_solver
-from relae.tuning import ModelTrial, ModelTuning, Point, Trial, read_trial
+from relae.tuning import Point, Training, Trial, describe, ends, linear_model, with_epochs
 
-_Kind = TypeVar("_Kind", Trial, ModelTrial)
 _SAMPLES = 5
 
 
@@ -67,7 +67,7 @@ def _page(
     out: Path | None,
     result: dict[str, Any],
     purpose: dict[str, Any],
-    trials: list[Trial | ModelTrial],
+    trials: list[Trial],
     samples: int,
     user_ids: bool,
     today: date | None,
@@ -83,20 +83,14 @@ def _page(
     common = _common(run, out, result, divided, judged, differences, samples, user_ids, today)
     if model is not None:
         common["samples"] = report.samples(model, divided.test, samples, ids=user_ids)
-    if "kind" in result:
-        data: report.ReportData | report.ModelReportData = _other(
-            common, result, _of(ModelTrial, trials), divided, type(models[0][1]).__name__
-        )
-    else:
-        assert isinstance(model, LinearAutoencoder)
-        data = _linear(common, result, _of(Trial, trials), model)
+    data = _data(common, result, trials, divided, models[0][1], model)
     return report.render(data)
 
 
 # --- the run -----------------------------------------------------------------------------------------------------
 
 
-def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial | ModelTrial]]:
+def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial]]:
     """Return the result, what was searched, and the trials."""
     way_out = f"make it with `relae tune DATA --out {shlex.quote(str(run))}`"
     texts = []
@@ -111,14 +105,14 @@ def _read(run: Path) -> tuple[dict[str, Any], dict[str, Any], list[Trial | Model
     try:
         result = json.loads(texts[0])
         lines = texts[1][: texts[1].rfind("\n") + 1].splitlines()
-        purpose, trials = json.loads(lines[0]), [read_trial(line) for line in lines[1:]]
+        purpose, trials = json.loads(lines[0]), [Trial.from_json(line) for line in lines[1:]]
         _examine(result, trials)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise DataError(f"{run} is damaged, or no folder of a run ({error}); {way_out}") from error
     return result, purpose, trials[: result["trials"]]
 
 
-def _examine(result: Any, trials: Sequence[Trial | ModelTrial]) -> None:
+def _examine(result: Any, trials: Sequence[Trial]) -> None:
     """Raise some error if a result is not what `relae tune` writes."""
     wanted = ("title", "command", "protocol", "model", "test")
     request = ("source", "columns", "split", "share", "seed", "solver", "loss", "choose")
@@ -129,41 +123,29 @@ def _examine(result: Any, trials: Sequence[Trial | ModelTrial]) -> None:
     if len(trials) < result["trials"]:
         raise ValueError(f"the journal has {len(trials)} of {result['trials']} trials")
     _cut_off(result)
-    if "kind" in result:
-        _examine_model(result, _of(ModelTrial, trials))
-    else:
-        _examine_family(result, _of(Trial, trials))
+    names = [name for name in result["space"] if name not in result["dials"]]
+    for trial in trials:
+        if set(trial.parameters) != set(names):
+            raise ValueError("a trial has other parameters than those searched")
+    if not names or result["objective"] not in result["chosen"] or not trials[result["chosen_trial"]].points:
+        raise ValueError("the chosen trial lacks its figures")
+    for ranged in result["space"].values():
+        Range(**ranged)
+    kind(result["kind"])(**result["parameters"])
+    if result["dials"]:
+        _examine_points(result)
     for entry in result["test"] or []:
         _judged(entry["role"], entry["model"], entry["figures"])
 
 
-def _examine_family(result: Any, trials: Sequence[Trial]) -> None:
+def _examine_points(result: Any) -> None:
     if not result["best"]:
         raise ValueError("there is no best point")
     first, second = result["axes"]
     for record in (result["chosen"], *result["best"].values(), *result["front"]):
-        read_point(record).model()
+        linear_model(_point(record, result).parameters)
         if not {first, second, result["objective"]} <= set(record):
             raise ValueError("a point lacks a metric")
-
-
-def _examine_model(result: Any, trials: Sequence[ModelTrial]) -> None:
-    chosen = trials[result["chosen_trial"]]
-    space = [Range(**ranged) for ranged in result["space"].values()]
-    if not space or result["objective"] not in chosen.metrics:
-        raise ValueError("the chosen trial lacks its figures")
-    for trial in trials:
-        if set(trial.parameters) != set(result["space"]):
-            raise ValueError("a trial has other parameters than those searched")
-    kind(result["kind"])(**result["parameters"])
-
-
-def _of(wanted: type[_Kind], trials: Sequence[Trial | ModelTrial]) -> list[_Kind]:
-    """Return trials that are all of one kind."""
-    found = [trial for trial in trials if isinstance(trial, wanted)]
-    if len(found) < len(trials):
-        raise ValueError("the journal is of another kind of search than the result")
-    return found
 
 
 def _cut_off(result: Mapping[str, Any]) -> int:
@@ -194,19 +176,22 @@ def _check(run: Path, result: Mapping[str, Any], purpose: Mapping[str, Any], div
 # --- the models --------------------------------------------------------------------------------------------------
 
 
-def _models(result: Mapping[str, Any], trials: Sequence[Trial | ModelTrial]) -> list[tuple[str, HistoryRecommender]]:
+def _models(result: Mapping[str, Any], trials: Sequence[Trial]) -> list[tuple[str, HistoryRecommender]]:
     """Return the chosen model and its rivals, not fitted, by role."""
-    if "kind" in result:
-        made = kind(result["kind"])(**result["parameters"])
-        tuning = ModelTuning(made, result["objective"], {}, _of(ModelTrial, trials))
-        found = [("chosen", made)]
-        found += [(DEFAULTS, tuning.model_of(tuning.trials[0]))] if result["chosen_trial"] else []
-    else:
-        points = [("chosen", read_point(result["chosen"]))]
-        if result["default"] not in (None, result["chosen"]):
-            points.append((DEFAULTS, read_point(result["default"])))
-        found = [(role, point.model()) for role, point in points]
+    chosen = kind(result["kind"])(**result["parameters"])
+    found: list[tuple[str, HistoryRecommender]] = [("chosen", chosen)]
+    if result["default"] not in (None, result["chosen"]):
+        default = _point(result["default"], result)
+        found.append(
+            (DEFAULTS, linear_model(default.parameters) if result["dials"] else _other(chosen, default, trials[0]))
+        )
     return [*found, ("popularity", Popularity())]
+
+
+def _other(model: HistoryRecommender, point: Point, trial: Trial) -> HistoryRecommender:
+    """Return a model with the parameters of a point, trained for as many epochs as were best there."""
+    other = type(model)(**model.get_params()).set_params(**point.parameters)
+    return with_epochs(other, trial.training)
 
 
 def _judge(
@@ -227,7 +212,7 @@ def _judge(
     known = {(row["metric"], row["k"]) for entry in saved[:1] for row in entry["figures"]}
     if differences and all((metric, k) in known for metric in report.METRICS if metric != "unbiased_recall"):
         judged = [_judged(entry["role"], entry["model"], entry["figures"]) for entry in saved]
-        if not samples and "kind" in result:
+        if not samples and not result["dials"]:
             return None, judged, differences
         chosen.fit_with(divided.test.train, solver=_solver(result), progress=progress)
         return chosen, judged, differences
@@ -323,67 +308,67 @@ def _common(
 
 def _reason(result: Mapping[str, Any]) -> str:
     """Return what the chosen model was chosen for."""
-    if "kind" in result:
+    if not result["dials"]:
         return "best"
     return "default" if result["chosen"] == result["default"] else str(result["request"]["choose"])
 
 
-def _linear(
-    common: Mapping[str, Any], result: Mapping[str, Any], trials: Sequence[Trial], model: LinearAutoencoder
+def _data(
+    common: Mapping[str, Any],
+    result: Mapping[str, Any],
+    trials: Sequence[Trial],
+    divided: Divided,
+    chosen: HistoryRecommender,
+    model: HistoryRecommender | None,
 ) -> report.ReportData:
-    chosen: Mapping[str, Any] = read_point(result["chosen"]).parameters
-    return report.ReportData(
+    """Return what the page shows; `model` is the chosen one, fitted, where that was needed."""
+    dials, point = result["dials"], _point(result["chosen"], result)
+    found = report.ReportData(
         **common,
-        **chosen,
-        model_name=type(model).__name__,
-        axes=(result["axes"][0], result["axes"][1]),
+        model_name=type(chosen).__name__,
+        space=[
+            report.Searched(name, log=bool(ranged["log"]), is_dial=name in dials, **describe(name))
+            for name, ranged in result["space"].items()
+        ],
+        point=point.parameters,
+        parameters=result["parameters"],
         trials=[_trial(trial) for trial in trials],
-        bests={name: _shown(read_point(point)) for name, point in result["best"].items()},
-        front=[_shown(read_point(point)) for point in result["front"]],
-        fit=report.fit_facts(model),
+        fit_users=divided.test.train.n_users,
+        fit_items=divided.test.train.n_items,
+    )
+    if not dials:
+        return found
+    assert isinstance(model, LinearAutoencoder)
+    return replace(
+        found,
+        axes=(result["axes"][0], result["axes"][1]),
+        bests={name: _shown(_point(record, result)) for name, record in result["best"].items()},
+        front=[_shown(_point(record, result)) for record in result["front"]],
+        fit=report.fit_facts(model, point.parameters[dials[0]], ends(point.parameters, dials[0])),
         neighbours=report.neighbours(model),
     )
 
 
-def _other(
-    common: Mapping[str, Any], result: Mapping[str, Any], trials: Sequence[ModelTrial], divided: Divided, name: str
-) -> report.ModelReportData:
-    return report.ModelReportData(
-        **common,
-        model_name=name,
-        space=[report.Searched(key, bool(ranged["log"])) for key, ranged in result["space"].items()],
-        parameters=result["parameters"],
-        attempts=[_attempt(trial) for trial in trials],
-        picked=result["chosen_trial"],
-        fit_users=divided.test.train.n_users,
-        fit_items=divided.test.train.n_items,
-    )
-
-
-def _attempt(trial: ModelTrial) -> report.Attempt:
-    training = trial.training
-    learning = (
-        None
-        if training is None
-        else report.Learning(
-            [(mark.epoch, mark.loss, mark.value) for mark in training.curve], training.best_epoch, training.stopped
-        )
-    )
-    return report.Attempt(trial.parameters, trial.metrics, trial.seconds, learning, trial.failure)
+def _point(record: Mapping[str, Any], result: Mapping[str, Any]) -> Point:
+    return read_point(record, result["space"])
 
 
 def _shown(point: Point) -> report.Point:
-    return report.Point(point.l2, point.dropout, point.xi, point.metrics, point.user_norm, point.item_norm)
+    return report.Point(point.parameters, point.metrics)
 
 
 def _trial(trial: Trial) -> report.Trial:
+    low, high = trial.facts.get("interval", (0.0, 1.0))
     return report.Trial(
-        l2=trial.l2,
-        dropout=trial.dropout,
-        user_norm=trial.user_norm,
-        xi_interval=trial.xi_interval,
-        residual=trial.residual,
-        solver=trial.solver,
-        seconds=trial.fit_seconds + trial.evaluate_seconds,
-        points=[_shown(point) for point in trial.points],
+        trial.parameters,
+        [_shown(point) for point in trial.points],
+        trial.seconds,
+        (low, high),
+        None if trial.training is None else _learning(trial.training),
+        trial.failure,
     )
+
+
+def _learning(training: Training) -> report.Learning:
+    curve = [(mark.epoch, mark.loss, mark.value) for mark in training.curve]
+    return report.Learning(curve, training.best_epoch, training.stopped)

@@ -20,23 +20,23 @@ from relae.cli import _console
 from relae.cli._columns import Columns
 from relae.cli._data import Divided, load
 from relae.cli._progress import progress_bar
-from relae.cli._searches import Request, Searching, searching
+from relae.cli._searches import Request, Searching
 from relae.evaluation import Evaluation, Evaluations, evaluate
 from relae.recommender import HistoryRecommender
 from relae.solvers import Solver
-from relae.tuning import Journal, ModelTuning, Tuning
+from relae.tuning import Journal, Tuning
 
 __all__ = ["Request", "run"]
 
 
 def run(request: Request, out: Path, time_budget: float | None, test: bool) -> None:
     """Search (or go on), show the result, judge it by the test users, and save all of it."""
-    search = searching(request)
+    search = Searching(request)
     with lock_folder(out):
         _run(request, search, out, time_budget, test)
 
 
-def _run(request: Request, search: Searching[Any], out: Path, time_budget: float | None, test: bool) -> None:
+def _run(request: Request, search: Searching, out: Path, time_budget: float | None, test: bool) -> None:
     console, errors = _console.output(), _console.errors()
     with errors.status(f"reading {request.source}"):
         divided = load(request.source, request.columns, request.split, request.share, request.seed)
@@ -118,7 +118,7 @@ def _save(
     out: Path,
     request: Request,
     divided: Divided,
-    result: Tuning | ModelTuning,
+    result: Tuning,
     found: Mapping[str, Any],
     tested: Sequence[tuple[str, Evaluation]] | None,
 ) -> None:

@@ -17,16 +17,15 @@ from relae._common.words import in_count
 from relae.comparison._result import METRICS, LeftOut, Standing, Standings
 from relae.errors import DataError, RelaeError
 from relae.evaluation import Evaluation, Split, evaluate
-from relae.models import DAN, Dial
+from relae.models import Dial
 from relae.recommender import HistoryRecommender
 from relae.registry import KINDS, kind
-from relae.tuning import Journal, Point, Training, Tuning, check_users, tune, tune_model
+from relae.tuning import Journal, Point, Training, Tuning, check_users, tune
 
 POPULARITY = "popularity"
 _CHOOSING = 0.8  # of the time of a model
 _SIX = ("rdlae", "edlae", "dlae", "rlae", "ease", "lae")
 _SEARCHED = {"linear": "all six", "dan": "DAN"}  # what has a search of inversions, and for whom
-_PARAMETERS = ("l2", "dropout", "xi", "user_norm", "item_norm")
 _STRANGERS = "only users of the training data have a vector, and the test users are others"
 
 
@@ -141,36 +140,38 @@ class Contest:
     def _linear(
         self, names: Sequence[str], title: str, journal: Journal | None, meter: "_Meter"
     ) -> Iterator[Standing | LeftOut]:
-        """One search for the six, or for DAN, and one fit for those with the same l2, dropout and norm of users."""
+        """One search for the six, or for DAN, and one fit for those that differ in their dials alone."""
         found = tune(
+            "dan" if title == "dan" else _SIX[0],
             self.valid,
             objective=self.objective,
             budget=self.budget,
             metrics=(),
-            norms=title == "dan",
             journal=journal,
             time_budget=None if self.time_budget is None else self.time_budget * len(names),
             progress=meter.report,
         )
         words = f"out of {in_count(len(found.trials), 'inversion')} for {_SEARCHED[title]}"
-        groups: dict[tuple[float, float, float], dict[str, Point]] = {}
+        groups: dict[str, dict[str, Point]] = {}
         for name in names:
             point = found.best(KINDS[name])
-            groups.setdefault((point.l2, point.dropout, point.user_norm), {})[name] = point
+            groups.setdefault(str(found.trial_of(point).parameters), {})[name] = point
         for points in groups.values():
             yield from _or_left_out(points, self._of_one_fit(points, found, words, meter))
 
     def _of_one_fit(
         self, points: Mapping[str, Point], found: Tuning, words: str, meter: "_Meter"
     ) -> Iterator[Standing]:
-        """Judge models that differ in ξ and the norm of items alone."""
-        seconds = sum(trial.fit_seconds + trial.evaluate_seconds for trial in found.trials)
-        dials = [Dial(point.xi, point.item_norm) for point in points.values()]
-        [(l2, dropout, user_norm)] = {(point.l2, point.dropout, point.user_norm) for point in points.values()}
-        judged = self._judged(DAN(l2, dropout, user_norm=user_norm), meter, dials=dials)
+        """Judge models that differ in their dials alone."""
+        seconds = sum(trial.seconds for trial in found.trials)
+        [setting, *_] = [found.trial_of(point).parameters for point in points.values()]
+        dials = [{name: point.parameters[name] for name in found.dials} for point in points.values()]
+        judged = self._judged(  # no name for the model here: what is fitted is forgotten at once
+            _copied(found.model).set_params(**setting), meter, dials=[Dial(**each) for each in dials]
+        )
         for (name, point), evaluation in zip(points.items(), judged.evaluations, strict=True):
-            own = point.model(KINDS[name])
-            searched = [each for each in own.get_params() if each in _PARAMETERS]
+            own = found.model_of(point, KINDS[name])
+            searched = [each for each in own.get_params() if each in point.parameters]
             yield _standing(name, _Chosen(own, searched, words, seconds, found.complete), judged, evaluation)
 
     # --- every other model -----------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class Contest:
             return self._choose_epochs(model, meter)
         if not model.SPACE:
             return _Chosen(model, (), "nothing to choose", 0.0, True)
-        found = tune_model(
+        found = tune(
             model,
             self.valid,
             objective=self.objective,
@@ -210,7 +211,8 @@ class Contest:
         )
         seconds = sum(trial.seconds for trial in found.trials)
         words = f"out of {in_count(len(found.trials), 'fit')}"
-        return _Chosen(found.best_model(), tuple(found.best), words, seconds, found.complete)
+        chosen = found.chosen
+        return _Chosen(found.model_of(chosen), tuple(chosen.parameters), words, seconds, found.complete)
 
     def _choose_epochs(self, model: HistoryRecommender, meter: "_Meter") -> _Chosen:
         """Train until the validation users gain no more; the last fit, to them as well, is for as many epochs."""

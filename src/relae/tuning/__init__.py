@@ -1,17 +1,30 @@
-"""Find parameters: l2, dropout and ξ with one inverse for each (l2, dropout), and those of any other model."""
+"""Find the parameters of a model by validation users: one fit for each setting, and every dial from the same fit."""
 
 from relae.tuning._box import BoxSearch
-from relae.tuning._journal import Journal, read_trial
+from relae.tuning._family import (
+    BASES,
+    MEMBERS,
+    describe,
+    ends,
+    linear_model,
+    linear_space,
+    paper_grid,
+    searched_names,
+    symbol,
+)
+from relae.tuning._journal import Journal
 from relae.tuning._judge import Gap, Judge, gap
-from relae.tuning._model import tune_model
-from relae.tuning._model_result import ModelTrial, ModelTuning
-from relae.tuning._result import Choice, Constraint, Point, Trial, Tuning, check_choice
-from relae.tuning._search import Auto, GridSearch, Search
+from relae.tuning._result import Choice, Tuning, check_choice, with_epochs
+from relae.tuning._search import Auto, Axis, GridSearch, Search, Space
 from relae.tuning._training import Epoch, Training, check_users
-from relae.tuning._tune import planned, tune
+from relae.tuning._trial import Constraint, Point, Trial
+from relae.tuning._tune import tune
 
 __all__ = [
+    "BASES",
+    "MEMBERS",
     "Auto",
+    "Axis",
     "BoxSearch",
     "Choice",
     "Constraint",
@@ -20,18 +33,22 @@ __all__ = [
     "GridSearch",
     "Journal",
     "Judge",
-    "ModelTrial",
-    "ModelTuning",
     "Point",
     "Search",
+    "Space",
     "Training",
     "Trial",
     "Tuning",
     "check_choice",
     "check_users",
+    "describe",
+    "ends",
     "gap",
-    "planned",
-    "read_trial",
+    "linear_model",
+    "linear_space",
+    "paper_grid",
+    "searched_names",
+    "symbol",
     "tune",
-    "tune_model",
+    "with_epochs",
 ]

@@ -3,17 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from relae._common.files import lock_file
 from relae.errors import DataError
-from relae.tuning._model_result import ModelTrial
-from relae.tuning._result import Trial
-
-_Kind = TypeVar("_Kind", Trial, ModelTrial)
+from relae.tuning._trial import Trial
 
 
 class Journal:
@@ -32,7 +29,7 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str], purpose: Mapping[str, Any]) -> None:
         self.path, self.purpose = Path(path), json.loads(json.dumps(purpose))
-        self.trials: list[Trial | ModelTrial] = []
+        self.trials: list[Trial] = []
         with ExitStack() as stack:
             stack.enter_context(lock_file(self.path))
             is_new = not self.path.exists()
@@ -55,7 +52,7 @@ class Journal:
         try:
             lines = content.decode("utf-8").splitlines()
             purpose = json.loads(lines[0]) if lines else self.purpose
-            self.trials = [read_trial(line) for line in lines[1:]]
+            self.trials = [Trial.from_json(line) for line in lines[1:]]
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.path} is no journal of a search ({error}): name another folder") from error
         if purpose != self.purpose:
@@ -65,19 +62,18 @@ class Journal:
                 "name another folder, or remove it"
             )
 
-    def of(self, kind: type[_Kind]) -> list[_Kind]:
-        """Return the trials, which have to be of this kind."""
-        found = [trial for trial in self.trials if isinstance(trial, kind)]
-        if len(found) < len(self.trials):
+    def of(self, names: Collection[str]) -> list[Trial]:
+        """Return the trials, each of which has to be a fit with parameters of these names."""
+        if any(set(trial.parameters) != set(names) for trial in self.trials):
             raise DataError(f"{self.path} is the journal of a search over another kind of model: name another folder")
-        return found
+        return list(self.trials)
 
     def checkpoint(self, setting: Mapping[str, Any]) -> Path:
         """Return the file for a training with these parameters; it goes when a trial is written."""
         digest = hashlib.md5(json.dumps(setting).encode(), usedforsecurity=False).hexdigest()
         return self.path.with_name(f"{self.path.stem}-{digest[:8]}.checkpoint")
 
-    def append(self, trial: Trial | ModelTrial) -> None:
+    def append(self, trial: Trial) -> None:
         """Write a trial and see it safe on disk."""
         try:
             self._write(trial.to_json())
@@ -111,8 +107,3 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def read_trial(line: str) -> Trial | ModelTrial:
-    """Return the trial of a line, of whichever kind it is."""
-    return ModelTrial.from_json(line) if "parameters" in json.loads(line) else Trial.from_json(line)

@@ -1,20 +1,18 @@
-"""Which (l2, dropout, user norm) to try next: the same trials always lead to the same next one."""
+"""Which parameters of a model with dials to fit next: the same trials always lead to the same next one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtr
 
-from relae.algebra import Dial
-from relae.models import RDLAE
 from relae.tuning._process import Array, finite, improvement, predict
-from relae.tuning._result import FAMILY, Constraint, Trial
+from relae.tuning._trial import Constraint, Trial
 
-Setting = tuple[float, float, float]  # l2, dropout, user norm
-DEFAULT_XI = RDLAE().xi
+Setting = dict[str, Any]  # parameters that need a fit, by name
+Dials = dict[str, float]  # parameters that are live on a fitted model, by name
 
 
 def three_digits(value: float) -> float:
@@ -30,93 +28,164 @@ class Search(Protocol):
         """How many trials it will make."""
         ...
 
-    def dials(self, free_diagonal: Array) -> list[Dial]:
-        """Return the dials to evaluate, given the diagonal of the unconstrained solution : (items,)."""
+    def next(self, trials: Sequence[Trial]) -> Mapping[str, Any] | None:
+        """Return the next parameters to fit, by name; None when it is done. Those not named stay as they are."""
         ...
 
-    def next(self, trials: Sequence[Trial]) -> Setting | None:
-        """Return the next l2, dropout and user norm; None when it is done."""
+    def dials(self, model: Any) -> Sequence[Mapping[str, float]]:
+        """Return the dials to evaluate on a fitted model, by name; one empty mapping where there are none."""
         ...
 
 
 @dataclass(frozen=True)
 class GridSearch:
-    """All combinations of some l2 and dropouts, each with the same ξ: the paper's search; and of norms, beyond it.
+    """All combinations of some parameters, each fit with the same dials: the paper's search.
 
-    User norms that are keys have what each multiplies the l2 by, as those of `Auto` have.
+    Parameters
+    ----------
+    fit_values
+        The values of each parameter that needs a fit, of which the first changes fastest; or all settings, one by one.
+    dial_values
+        The same for the dials; the model's own if not given.
     """
 
-    l2s: Sequence[float]
-    dropouts: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(10))
-    xi_values: Sequence[float] = tuple(round(0.1 * step, 1) for step in range(11))
-
-    user_norms: Sequence[float] | Mapping[float, float] = (0.0,)
-    item_norms: Sequence[float] = (0.0,)
+    fit_values: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]]
+    dial_values: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]] = ()
 
     @property
     def size(self) -> int:
-        """Return the number of inversions."""
-        return len(self.l2s) * len(self.dropouts) * len(self.user_norms)
+        """Return the number of fits."""
+        return len(_combinations(self.fit_values))
 
-    def dials(self, free_diagonal: Array) -> list[Dial]:
-        """Return the same dials for every inversion."""
-        return [Dial(xi, norm) for norm in self.item_norms for xi in self.xi_values]
+    def dials(self, model: Any) -> list[Dials]:
+        """Return the same dials for every fit."""
+        return _combinations(self.dial_values) or [{}]
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
         """Return the first combination that has not been tried."""
-        done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
-        all_of_them = product(self.user_norms, self.dropouts, self.l2s)
-        settings = ((self._scaled(l2, norm), float(dropout), float(norm)) for norm, dropout, l2 in all_of_them)
-        return next((setting for setting in settings if setting not in done), None)
+        settings = _combinations(self.fit_values)
+        names = list(settings[0]) if settings else []
+        done = {_values(trial.parameters, names) for trial in trials}
+        return next((setting for setting in settings if _values(setting, names) not in done), None)
 
-    def _scaled(self, l2: float, norm: float) -> float:
-        """Return the l2 of a user norm, with three digits where it is multiplied."""
-        factor = self.user_norms[norm] if isinstance(self.user_norms, Mapping) else 1.0
-        return float(l2) if factor == 1 else three_digits(l2 * factor)
+
+def _combinations(given: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Return all combinations of the values of parameters, the first of which changes fastest."""
+    if not isinstance(given, Mapping):
+        return [{name: _plain(value) for name, value in each.items()} for each in given]
+    if not given:
+        return []
+    names = list(given)
+    return [
+        dict(zip(names, map(_plain, reversed(values)), strict=True))
+        for values in product(*(given[name] for name in reversed(names)))
+    ]
+
+
+def _plain(value: float) -> float:
+    """Return a number as Python has it, which a journal can keep."""
+    return value if isinstance(value, int) else float(value)
+
+
+def _values(parameters: Mapping[str, Any], names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(parameters[name] for name in names)
 
 
 # --- auto --------------------------------------------------------------------------------------------------------
 
-# Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
-_START = ((0.0, 0.0, 0.0), (2.5, 0.2, 0.0), (-2.5, 0.4, 0.0), (4.0, 0.0, 0.0), (0.0, 0.5, 0.0))
-_START_WITH_NORMS = ((0.0, 0.5, 0.0), (-1.5, 0.7, 0.3), (2.5, 0.2, 0.5), (0.0, 0.7, 0.8), (0.0, 0.5, 0.5))
-_OCTAVES = np.arange(-7.0, 9.01, 0.25)
-_DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2)
-_LENGTHS = [(octaves, share) for octaves in (1.5, 2.5, 4.0, 6.0) for share in (0.2, 0.35, 0.6, 1.0)]
-_NORM_LENGTHS = (0.4, 0.8, 1.6)
+_ROOM = 2.5  # octaves around the best so far
+_WIDTH = (-4.5, 5.0)  # octaves that are always searched
 _WEIGHT = 0.25  # of models other than the best of all
 
 
 @dataclass(frozen=True)
-class Auto:
-    """A budget of inversions, spent where the six models together can expect to gain most.
+class Axis:
+    """One parameter that needs a fit.
 
-    The best value over ξ is a smooth function of log l2 and dropout, and so are those at ξ = 0 and ξ = 1. Each is
-    modelled by a Gaussian process with the same kernel; the next trial has the largest expected improvement, summed
-    over the models, and the last few go where the best of all is expected.
+    Attributes
+    ----------
+    name : str
+    steps : sequence of float
+        The values to choose from; octaves from the scale of the data if `octaves`.
+    lengths : sequence of float
+        Over how much of it a surface may change: the likeliest is taken.
+    octaves : bool
+    """
+
+    name: str
+    steps: Sequence[float]
+    lengths: Sequence[float]
+    octaves: bool = False
+
+
+@dataclass(frozen=True)
+class Space:
+    """What `Auto` searches.
+
+    Attributes
+    ----------
+    axes : sequence of Axis
+        The parameters that need a fit, the one in octaves first.
+    start : sequence of places
+        Where to look before there is anything to learn from: a step of each axis.
+    scale : function of a setting
+        Return the order of magnitude of the parameter in octaves, given the other parameters.
+    dials : function of a fitted model
+        Return the dials to evaluate.
+    shared : sequence of mappings
+        The constants of each model that is found by the same search and counts beside the best of all.
+    """
+
+    axes: Sequence[Axis]
+    start: Sequence[Sequence[float]]
+    scale: Callable[[Setting], float]
+    dials: Callable[[Any], list[Dials]]
+    shared: Sequence[Mapping[str, float]] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that need a fit."""
+        return [axis.name for axis in self.axes]
+
+    def setting(self, place: Iterable[float]) -> Setting:
+        """Return the parameters of a place: the nearest steps there are, or octaves of the scale with three digits."""
+        pairs = list(zip(self.axes, map(float, place), strict=True))
+        found = {axis.name: _nearest(axis.steps, at) for axis, at in pairs if not axis.octaves}
+        scaled = {axis.name: three_digits(self.scale(found) * 2.0**at) for axis, at in pairs if axis.octaves}
+        return {name: (scaled | found)[name] for name in self.names}
+
+    def place(self, setting: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return the place of parameters."""
+        scale = self.scale(dict(setting))
+        return tuple(
+            float(np.log2(setting[axis.name] / scale)) if axis.octaves else setting[axis.name] for axis in self.axes
+        )
+
+
+@dataclass(frozen=True)
+class Auto:
+    """A budget of fits, spent where the models that share the search can together expect to gain most.
+
+    The best value over all dials is a smooth function of the parameters that need a fit, and so are the values where
+    the constants of a model hold. Each is modelled by a Gaussian process with the same kernel; the next trial has the
+    largest expected improvement, summed over the models, and the last few go where the best of all is expected.
 
     Parameters
     ----------
-    scale : float
-        An l2 of the right order of magnitude, such as `suggested_l2`.
-    budget : int
-        Inversions.
+    space : Space
+        What to search, such as `linear_space(scale)`.
     objective : str
         What to maximize.
+    budget : int
+        Fits.
     constraint : Constraint, optional
         What to keep.
-    user_norms : mapping of float to float
-        User norms to choose from, and what each multiplies the scale by. With more than one, DAN alone is searched for.
-    item_norms : sequence of float
-        Item norms of every inversion.
     """
 
-    scale: float
+    space: Space
     objective: str
     budget: int = 16
     constraint: Constraint | None = None
-    user_norms: Mapping[float, float] = field(default_factory=lambda: {0.0: 1.0})
-    item_norms: Sequence[float] = (0.0,)
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, bool) or not isinstance(self.budget, (int, np.integer)) or self.budget < 1:
@@ -127,93 +196,80 @@ class Auto:
         """Return the budget."""
         return self.budget
 
-    @property
-    def _normalizing(self) -> bool:
-        return len(self.user_norms) > 1
-
-    def dials(self, free_diagonal: Array) -> list[Dial]:
-        """Return, for each item norm, ξ of 0, 1, the default, and some with the same share of constraints removed."""
-        inner = np.concatenate(
-            [
-                np.quantile(free_diagonal, np.linspace(0.05, 0.95, 5 if self._normalizing else 10)),
-                np.linspace(free_diagonal.min(), free_diagonal.max(), 4 if self._normalizing else 7)[1:-1],
-            ]
-        )
-        xis = sorted({0.0, 1.0, DEFAULT_XI, *np.round(inner.clip(0.0, 1.0), 4).tolist()})
-        return [Dial(xi, norm) for norm in self.item_norms for xi in xis]
+    def dials(self, model: Any) -> list[Dials]:
+        """Return the dials of the space for a fitted model."""
+        return self.space.dials(model)
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
         """Return the next setting to try."""
         if len(trials) >= self.budget:
             return None
-        done = {(trial.l2, trial.dropout, trial.user_norm) for trial in trials}
-        start = [self._setting(*place) for place in (_START_WITH_NORMS if self._normalizing else _START)]
+        names = self.space.names
+        done = {_values(trial.parameters, names) for trial in trials}
+        start = [self.space.setting(place) for place in self.space.start]
         for setting in start:
-            if setting not in done and len(trials) < min(len(start), max(2, self.budget - 2)):
+            if _values(setting, names) not in done and len(trials) < min(len(start), max(2, self.budget - 2)):
                 return setting
-        places = self._candidates(trials)
-        free = [at for at, place in enumerate(places) if self._setting(*place) not in done]
-        values = self._promise(trials, places[free])
-        return self._setting(*places[free][int(np.argmax(values))])
-
-    def _setting(self, octaves: float, dropout: float, norm: float) -> Setting:
-        """Return l2 with three digits, dropout, and the nearest user norm there is."""
-        nearest = min(self.user_norms, key=lambda each: abs(each - norm))
-        scale = self.scale * self.user_norms[nearest]
-        return three_digits(scale * 2.0 ** float(octaves)), round(float(dropout), 4), nearest
-
-    def _place(self, trial: Trial) -> tuple[float, float, float]:
-        """Return the octaves, dropout and user norm of a trial."""
-        scale = self.scale * self.user_norms.get(trial.user_norm, 1.0)
-        return float(np.log2(trial.l2 / scale)), trial.dropout, trial.user_norm
+        known = [trial for trial in trials if trial.points]
+        places = self._candidates(known)
+        settings = [self.space.setting(place) for place in places]
+        free = [at for at, setting in enumerate(settings) if _values(setting, names) not in done]
+        return settings[free[int(np.argmax(self._promise(known, places[free], self.budget - len(trials))))]]
 
     def _candidates(self, trials: Sequence[Trial]) -> Array:
-        """Return octaves, dropouts and norms to choose from : (candidates, 3), with room around the best so far."""
-        octave, *_ = self._place(max(trials, key=lambda trial: _best(trial, self.objective, None)))
-        low, high = min(-4.5, octave - 2.5), max(5.0, octave + 2.5)
-        octaves = [a for a in _OCTAVES if low <= a <= high]
-        return np.array(list(product(octaves, _DROPOUTS, self.user_norms)))
+        """Return places to choose from : (candidates, axes), with room around the best so far."""
+        best = self.space.place(max(trials, key=lambda trial: _best(trial, self.objective)).parameters)
+        steps = []
+        for axis, at in zip(self.space.axes, best, strict=True):
+            low, high = min(_WIDTH[0], at - _ROOM), max(_WIDTH[1], at + _ROOM)
+            steps.append([step for step in axis.steps if not axis.octaves or low <= step <= high])
+        return np.array(list(product(*steps)))
 
     def _predict(
         self, seen: Array, surfaces: Mapping[str, Array], places: Array
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        if not self._normalizing:
-            return predict(seen[:, :2], surfaces, places[:, :2], _LENGTHS)
-        return predict(seen, surfaces, places, [(*pair, norm) for pair in _LENGTHS for norm in _NORM_LENGTHS])
+        return predict(seen, surfaces, places, list(product(*(axis.lengths for axis in self.space.axes))))
 
-    def _promise(self, trials: Sequence[Trial], places: Array) -> Array:
+    def _promise(self, trials: Sequence[Trial], places: Array, left: int) -> Array:
         """Return what a trial at each place promises : (places,)."""
-        seen = np.array([self._place(trial) for trial in trials])
+        seen = np.array([self.space.place(trial.parameters) for trial in trials])
         if self.constraint is None:
-            return self._gain(trials, seen, places, self.objective)
-        if 2 * len(trials) < self.budget:  # what there is to keep comes first
-            return self._gain(trials, seen, places, self.constraint.metric)
+            return self._gain(trials, seen, places, self.objective, left)
+        if 2 * left > self.budget:  # what there is to keep comes first
+            return self._gain(trials, seen, places, self.constraint.metric, left)
         return self._allowed_gain(self.constraint, trials, seen, places)
 
-    def _gain(self, trials: Sequence[Trial], seen: Array, places: Array, name: str) -> Array:
-        """The improvement of all models together; near the end, the value of the best."""
-        surfaces = {
-            surface: np.array([_best(trial, name, xi) for trial in trials])
-            for surface, xi in (("best", None), ("zero", 0.0), ("one", 1.0))
-            if surface == "best" or not self._normalizing
-        }
+    def _gain(self, trials: Sequence[Trial], seen: Array, places: Array, name: str, left: int) -> Array:
+        """Return the improvement of all models together; near the end, the value of the best."""
+        dials = {str(held): held for constants in self.space.shared if (held := self._held(constants, fit=False))}
+        surfaces = {"best": np.array([_best(trial, name) for trial in trials])}
+        for key in sorted(dials):
+            surfaces[key] = np.array([_best(trial, name, dials[key]) for trial in trials])
         means, spread = self._predict(seen, surfaces, places)
-        if self.budget - len(trials) <= max(1, self.budget // 5):
+        if left <= max(1, self.budget // 5):
             return means["best"]
         total = improvement(means["best"], spread["best"], surfaces["best"].max())
-        if self._normalizing:
-            return total
-        plain = places[:, 1] == 0
-        for model, (_, dropout, xi) in FAMILY.items():
-            surface = {None: "best", 0.0: "zero", 1.0: "one"}[xi]
-            own = seen[:, 1] == 0 if dropout == 0.0 else np.ones(len(seen), bool)
-            if model not in ("RDLAE", "DAN") and own.any():
+        for constants in self.space.shared:
+            held = self._held(constants, fit=False)
+            surface = str(held) if held else "best"
+            own, able = (self._holds(constants, each) for each in (seen, places))
+            if own.any():
                 gain = improvement(means[surface], spread[surface], surfaces[surface][own].max())
-                total = total + _WEIGHT * np.where(plain | (dropout is None), gain, 0.0)
+                total = total + _WEIGHT * np.where(able, gain, 0.0)
         return total
 
+    def _held(self, constants: Mapping[str, float], *, fit: bool) -> dict[str, float]:
+        """Return those constants that are parameters of the fit, or dials."""
+        return {name: value for name, value in constants.items() if (name in self.space.names) == fit}
+
+    def _holds(self, constants: Mapping[str, float], places: Array) -> Any:
+        """Return whether the constants of a model hold at each place : (places,)."""
+        held = self._held(constants, fit=True)
+        columns = [places[:, self.space.names.index(name)] == value for name, value in held.items()]
+        return np.logical_and.reduce(columns) if columns else np.ones(len(places), bool)
+
     def _allowed_gain(self, kept: Constraint, trials: Sequence[Trial], seen: Array, places: Array) -> Array:
-        """The improvement of the objective, times the probability that the constraint is kept."""
+        """Return the improvement of the objective, times the probability that the constraint is kept."""
         most = max(point[kept.metric] for trial in trials for point in trial.points)
         objective, allowed = [], []
         for trial in trials:
@@ -223,7 +279,7 @@ class Auto:
             allowed.append(bool(able))
         surfaces = {
             "objective": finite(np.array(objective)),
-            "kept": np.array([_best(trial, kept.metric, None) for trial in trials]),
+            "kept": np.array([_best(trial, kept.metric) for trial in trials]),
         }
         means, spread = self._predict(seen, surfaces, places)
         z = (means["kept"] - (1 - kept.loss) * most) / np.maximum(spread["kept"], 1e-15)
@@ -232,7 +288,12 @@ class Auto:
         )
 
 
-def _best(trial: Trial, name: str, xi: float | None) -> float:
-    """The best value of a metric over all ξ of a trial, or at one."""
-    values = finite(np.array([point[name] for point in trial.points if xi in (None, point.xi)]))
-    return float(values.max())
+def _nearest(steps: Sequence[float], value: float) -> float:
+    return round(float(min(steps, key=lambda step: abs(step - value))), 4)
+
+
+def _best(trial: Trial, name: str, constants: Mapping[str, float] | None = None) -> float:
+    """Return the best value of a metric over the dials of a trial, or over those where constants hold."""
+    held = (constants or {}).items()
+    points = [point for point in trial.points if all(point.parameters[key] == value for key, value in held)]
+    return float(finite(np.array([point[name] for point in points])).max())

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from relae import Interactions
-from relae.analysis.report import Difference, Item, Point, Sample, Suggestion, data_facts, render
+from relae.analysis.report import Difference, Item, Point, Sample, Searched, Suggestion, data_facts, render
+from relae.tuning import describe
 
 from .suite import HOSTILE, Page
 
@@ -189,9 +190,19 @@ def test_figures_that_are_no_numbers(data):
     assert not re.search(r'="[^"]*\bnan\b', page)
 
 
+NORMS = [
+    Searched(name, log=False, is_dial=name == "item_norm", **describe(name)) for name in ("user_norm", "item_norm")
+]
+
+
+def fitted(data):
+    """Those parameters of the chosen point that needed a fit."""
+    return {searched.name: data.point[searched.name] for searched in data.fitted}
+
+
 def test_a_single_point_has_a_chart(data):
-    point = Point(data.l2, data.dropout, data.xi, data.front[0].metrics)
-    trial = replace(data.trials[0], l2=data.l2, dropout=data.dropout, points=[point])
+    point = Point(data.point, data.front[0].metrics)
+    trial = replace(data.trials[0], parameters=fitted(data), points=[point])
     page = render(replace(data, trials=[trial], front=[point], bests={data.model_name: point}))
     assert "chosen" in page
     assert not re.search(r'="[^"]*\bnan\b', page)
@@ -202,14 +213,13 @@ def test_norms_have_a_place_in_every_part_and_mislead_in_none(data):
     names = list(data.front[0].metrics)
 
     def point(beta, alpha, xi, value):
-        return Point(data.l2, data.dropout, xi, dict.fromkeys(names, value), beta, alpha)
+        parameters = {**data.point, "xi": xi, "user_norm": beta, "item_norm": alpha}
+        return Point(parameters, dict.fromkeys(names, value))
 
     trials = [
         replace(
             data.trials[0],
-            l2=data.l2,
-            dropout=data.dropout,
-            user_norm=beta,
+            parameters={**fitted(data), "user_norm": beta},
             points=[
                 point(beta, alpha, xi, base + alpha / 10 - abs(xi - 0.4) / 50)
                 for alpha in (0.0, 0.3)
@@ -223,9 +233,8 @@ def test_norms_have_a_place_in_every_part_and_mislead_in_none(data):
         replace(
             data,
             model_name="DAN",
-            xi=0.4,
-            user_norm=0.7,
-            item_norm=0.3,
+            space=[*data.space, *NORMS],
+            point=chosen.parameters,
             trials=trials,
             front=[chosen],
             bests={"RDLAE": trials[0].points[1], "DAN": chosen},
@@ -246,10 +255,15 @@ def test_norms_have_a_place_in_every_part_and_mislead_in_none(data):
 
 def test_a_large_search_stays_small(data):
     points = [
-        Point(data.l2, 0.1, float(xi), {name: float(value) for name in data.front[0].metrics})
+        Point(data.point | {"dropout": 0.1, "xi": float(xi)}, {name: float(value) for name in data.front[0].metrics})
         for xi, value in zip(np.linspace(0, 1, 20_000), np.linspace(0.5, 0.9, 20_000), strict=True)
     ]
-    page = render(replace(data, trials=[*data.trials, replace(data.trials[0], dropout=0.1, points=points)]))
+    page = render(
+        replace(
+            data,
+            trials=[*data.trials, replace(data.trials[0], parameters=fitted(data) | {"dropout": 0.1}, points=points)],
+        )
+    )
     assert len(page.encode()) < 3_000_000
 
 

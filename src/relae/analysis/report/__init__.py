@@ -1,7 +1,6 @@
 """A run of the search as one page: HTML with everything in it, to look at and to mail."""
 
 from relae.analysis.report._data import (
-    Attempt,
     DataFacts,
     Difference,
     Figure,
@@ -9,11 +8,9 @@ from relae.analysis.report._data import (
     Item,
     Judged,
     Learning,
-    ModelReportData,
     Neighbours,
     Point,
     ReportData,
-    Reported,
     Sample,
     Searched,
     Suggestion,
@@ -24,7 +21,6 @@ from relae.analysis.report._page import METRICS, render
 
 __all__ = [
     "METRICS",
-    "Attempt",
     "DataFacts",
     "Difference",
     "Figure",
@@ -32,11 +28,9 @@ __all__ = [
     "Item",
     "Judged",
     "Learning",
-    "ModelReportData",
     "Neighbours",
     "Point",
     "ReportData",
-    "Reported",
     "Sample",
     "Searched",
     "Suggestion",

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-Setting = tuple[float, float, float, float, float]  # l2, dropout, ξ, the norms of users and of items
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -45,34 +44,73 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Searched:
+    """A parameter that was searched.
+
+    Attributes
+    ----------
+    name, symbol : str
+    log : bool
+        Whether it was searched by its logarithm.
+    is_dial : bool
+        Whether all its values come with one fit.
+    neutral : float or None
+        Where it changes nothing, for a parameter that other models of the same search do not have.
+    phrase : str
+        What stands before its value in a sentence.
+    effect : str
+        What it does, as the beginning of a sentence.
+    """
+
+    name: str
+    symbol: str
+    log: bool
+    is_dial: bool = False
+    neutral: float | None = None
+    phrase: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A learning curve: epochs, their loss, and what the validation said where it was asked (else NaN)."""
+
+    curve: Sequence[tuple[int, float, float]]  # epoch, loss, value
+    best_epoch: int
+    stopped: str  # "patience", "epochs" or "time"
+
+
+@dataclass(frozen=True)
 class Point:
     """A configuration and its means on the validation users."""
 
-    l2: float
-    dropout: float
-    xi: float
+    parameters: Mapping[str, Any]
     metrics: Mapping[str, float]
-    user_norm: float = 0.0
-    item_norm: float = 0.0
 
     @property
-    def setting(self) -> Setting:
-        """What tells it from other points."""
-        return self.l2, self.dropout, self.xi, self.user_norm, self.item_norm
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from other points of a search."""
+        return tuple(self.parameters.items())
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One inversion of the search, with all its ξ and norms of items."""
+    """One fit of the search, with a point for each setting of its dials; `failure` says why it has none.
 
-    l2: float
-    dropout: float
-    xi_interval: tuple[float, float]
-    residual: float
-    solver: str
-    seconds: float
+    `interval` has the values of the first dial between which recommendations change.
+    """
+
+    parameters: Mapping[str, Any]
     points: Sequence[Point]
-    user_norm: float = 0.0
+    seconds: float
+    interval: tuple[float, float] = (0.0, 1.0)
+    learning: Learning | None = None
+    failure: str | None = None
+
+    @property
+    def metrics(self) -> Mapping[str, float]:
+        """The means of the first point; none if it failed."""
+        return self.points[0].metrics if self.points else {}
 
 
 @dataclass(frozen=True)
@@ -140,41 +178,14 @@ class Fit:
     residual: float
     users: int
     items: int
+    ends: tuple[str, str]  # the models at ξ = 0 and ξ = 1
     unconstrained: Sequence[tuple[float, float]]  # ξ; share of the items without a constraint there
     unconstrained_here: float  # at the chosen ξ
 
 
-@dataclass(frozen=True)
-class Searched:
-    """A parameter that was searched, and whether by its logarithm."""
-
-    name: str
-    log: bool
-
-
-@dataclass(frozen=True)
-class Learning:
-    """A learning curve: epochs, their loss, and what the validation said where it was asked (else NaN)."""
-
-    curve: Sequence[tuple[int, float, float]]  # epoch, loss, value
-    best_epoch: int
-    stopped: str  # "patience", "epochs" or "time"
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One fit of a search over the parameters of one model; `failure` says why it has no figures."""
-
-    parameters: Mapping[str, object]
-    metrics: Mapping[str, float]
-    seconds: float
-    learning: Learning | None = None
-    failure: str | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
-class Reported:
-    """What every report shows, whatever was searched.
+class ReportData:
+    """What a report shows.
 
     Attributes
     ----------
@@ -209,6 +220,25 @@ class Reported:
         Whether test users are others than those of the last fit.
     low_ratings : str
         What became of ratings that were too low to count, in a sentence; nothing if there were none.
+    space : sequence of Searched
+        What was searched, those first that need a fit.
+    point : mapping of str to value
+        The chosen configuration: each of them.
+    parameters : mapping of str to value
+        All parameters of the chosen model.
+    trials : sequence of Trial
+        All fits; the first has the model's own parameters.
+    fit_users, fit_items : int
+        Of the last fit.
+    axes : (str, str)
+        The metrics of the trade-off: accuracy, and the tail. This, and what follows, is of a search with dials.
+    bests : mapping of str to Point
+        The best point of each model that shared the search.
+    front : sequence of Point
+        Those that no other point beats in both axes.
+    fit : Fit or None
+        The last one.
+    neighbours : sequence of Neighbours
     """
 
     title: str
@@ -233,7 +263,43 @@ class Reported:
     new_users: bool
     low_ratings: str = ""
     data: DataFacts
+    space: Sequence[Searched]
+    point: Mapping[str, Any]
+    parameters: Mapping[str, Any]
+    trials: Sequence[Trial]
+    fit_users: int
+    fit_items: int
+    axes: tuple[str, str] = ("", "")
+    bests: Mapping[str, Point] = field(default_factory=dict)
+    front: Sequence[Point] = ()
+    fit: Fit | None = None
+    neighbours: Sequence[Neighbours] = ()
     samples: Sequence[Sample] = field(default_factory=tuple)
+
+    @property
+    def dials(self) -> list[Searched]:
+        """What needed no fit of its own."""
+        return [searched for searched in self.space if searched.is_dial]
+
+    @property
+    def fitted(self) -> list[Searched]:
+        """What needed a fit for each value."""
+        return [searched for searched in self.space if not searched.is_dial]
+
+    @property
+    def extras(self) -> list[Searched]:
+        """What other models of the same search do not have."""
+        return [searched for searched in self.space if searched.neutral is not None]
+
+    @property
+    def trial(self) -> Trial | None:
+        """The fit of the chosen configuration."""
+        return next((trial for trial in self.trials if trial.parameters.items() <= self.point.items()), None)
+
+    @property
+    def configurations(self) -> int:
+        """How many were tried; a fit that failed is one."""
+        return sum(len(trial.points) or 1 for trial in self.trials)
 
     @property
     def chosen(self) -> Judged:
@@ -254,82 +320,3 @@ class Reported:
         """Return the difference to another model in a metric; None if it was not compared."""
         wanted = (role, metric, k)
         return next((row for row in self.differences if (row.role, row.metric, row.k) == wanted), None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportData(Reported):
-    """A report on the linear autoencoders.
-
-    Attributes
-    ----------
-    l2, dropout, xi, user_norm, item_norm : float
-        Of the chosen model.
-    axes : (str, str)
-        The metrics of the trade-off: accuracy, and the tail.
-    trials : sequence of Trial
-    bests : mapping of str to Point
-        The best point of each model.
-    front : sequence of Point
-        Those that no other point beats in both axes.
-    fit : Fit
-        The last one.
-    """
-
-    l2: float
-    dropout: float
-    xi: float
-    user_norm: float = 0.0
-    item_norm: float = 0.0
-    axes: tuple[str, str]
-    trials: Sequence[Trial]
-    bests: Mapping[str, Point]
-    front: Sequence[Point]
-    fit: Fit
-    neighbours: Sequence[Neighbours] = field(default_factory=tuple)
-
-    @property
-    def setting(self) -> Setting:
-        """The chosen point."""
-        return self.l2, self.dropout, self.xi, self.user_norm, self.item_norm
-
-    @property
-    def normalizing(self) -> bool:
-        """Whether norms of users or items were searched."""
-        return any(any(point.setting[3:]) for trial in self.trials for point in trial.points)
-
-    @property
-    def trial(self) -> Trial | None:
-        """The inversion of the chosen point."""
-        here = (self.l2, self.dropout, self.user_norm)
-        return next((trial for trial in self.trials if (trial.l2, trial.dropout, trial.user_norm) == here), None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelReportData(Reported):
-    """A report on a search over the parameters of one model.
-
-    Attributes
-    ----------
-    space : sequence of Searched
-        What was searched.
-    parameters : mapping of str to object
-        All parameters of the chosen model.
-    attempts : sequence of Attempt
-        All fits; the first has the model's own parameters.
-    picked : int
-        Which of them was the best.
-    fit_users, fit_items : int
-        Of the last fit.
-    """
-
-    space: Sequence[Searched]
-    parameters: Mapping[str, object]
-    attempts: Sequence[Attempt]
-    picked: int
-    fit_users: int
-    fit_items: int
-
-    @property
-    def best(self) -> Attempt:
-        """The fit that was the best on the validation users."""
-        return self.attempts[self.picked]

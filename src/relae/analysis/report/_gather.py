@@ -49,8 +49,8 @@ def _histogram(sizes: NDArray[np.integer[Any]]) -> list[tuple[int, int, int]]:
     return [(int(start), int(stop) - 1, int(count)) for start, stop, count in pairs]
 
 
-def fit_facts(model: LinearAutoencoder) -> Fit:
-    """Return how a model was fitted, and how many items each ξ sets free."""
+def fit_facts(model: LinearAutoencoder, here: float, ends: tuple[str, str]) -> Fit:
+    """Return how a model was fitted, and how many items each ξ sets free; `ends` name the models at ξ = 0 and ξ = 1."""
     xis = np.linspace(0.0, 1.0, 101)
     return Fit(
         solver=model.plan_.solver,
@@ -58,10 +58,11 @@ def fit_facts(model: LinearAutoencoder) -> Fit:
         residual=float(model.residual_),
         users=model.n_users_,
         items=len(model.items_),
+        ends=ends,
         unconstrained=[
             (float(xi), algebra.unconstrained_share(model.penalty_, model.inverse_diagonal_, xi)) for xi in xis
         ],
-        unconstrained_here=algebra.unconstrained_share(model.penalty_, model.inverse_diagonal_, model.xi),
+        unconstrained_here=algebra.unconstrained_share(model.penalty_, model.inverse_diagonal_, here),
     )
 
 

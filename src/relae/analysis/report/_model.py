@@ -5,7 +5,7 @@ from math import isfinite
 from relae._common.words import in_count, in_time
 from relae.analysis.report import _words as words
 from relae.analysis.report._charts import Labels, Scale, around, axes, dot, figure, label, line, path, small_figure, svg
-from relae.analysis.report._data import Attempt, ModelReportData, Searched
+from relae.analysis.report._data import ReportData, Searched, Trial
 from relae.analysis.report._html import Markup, join, tag
 from relae.analysis.report._parts import table
 
@@ -16,12 +16,12 @@ _STOPPED = {
 }
 
 
-def parameters(data: ModelReportData) -> list[str]:
+def parameters(data: ReportData) -> list[str]:
     """Return the parameters that were chosen, in words."""
-    return [f"{searched.name} {_text(data.best.parameters[searched.name])}" for searched in data.space]
+    return [f"{searched.name} {_text(data.point[searched.name])}" for searched in data.space]
 
 
-def facts(data: ModelReportData) -> list[tuple[str, object]]:
+def facts(data: ReportData) -> list[tuple[str, object]]:
     """Return what is to be said of how it was made."""
     listed = ", ".join(f"{name} {_text(value)}" for name, value in data.parameters.items())
     size = f"{in_count(data.fit_users, 'user')} × {in_count(data.fit_items, 'item')}"
@@ -38,10 +38,10 @@ def _text(value: object) -> str:
 # --- what was searched -------------------------------------------------------------------------------------------
 
 
-def search(data: ModelReportData) -> Markup:
+def search(data: ReportData) -> Markup:
     """Return all trials, as charts and as a table."""
-    seconds = sum(attempt.seconds for attempt in data.attempts)
-    failed = [attempt for attempt in data.attempts if attempt.failure is not None]
+    seconds = sum(trial.seconds for trial in data.trials)
+    failed = [trial for trial in data.trials if trial.failure is not None]
     panels = [
         small_figure(
             lambda width, searched=searched: _parameter(data, searched, width),  # type: ignore[misc]
@@ -52,56 +52,57 @@ def search(data: ModelReportData) -> Markup:
     return join(
         tag(
             "p",
-            f"{in_count(len(data.attempts), 'fit')} in {in_time(seconds)}, judged by "
+            f"{in_count(len(data.trials), 'fit')} in {in_time(seconds)}, judged by "
             f"{in_count(data.valid_users, 'validation user')}. The first has the model's own parameters, the next "
             "ones are spread evenly, the others went where most was expected.",
         ),
         tag("div", *panels, class_="halves"),
         _trials(data),
-        *(tag("p", f"Not fitted: {attempt.failure}", class_="note") for attempt in failed),
+        *(tag("p", f"Not fitted: {trial.failure}", class_="note") for trial in failed),
     )
 
 
-def _trials(data: ModelReportData) -> Markup:
+def _trials(data: ReportData) -> Markup:
     shown = _shown(data)
-    most = {name: max(_rounded(attempt, name) for attempt in data.attempts) for name in shown}
-    learned = any(attempt.learning is not None for attempt in data.attempts)
+    most = {name: max(_rounded(trial, name) for trial in data.trials) for name in shown}
+    learned = any(trial.learning is not None for trial in data.trials)
     heads = [tag("th", name, scope="col") for name in ("fit", *(searched.name for searched in data.space))]
     heads += [tag("th", words.metric(name), scope="col") for name in shown]
     heads += [tag("th", "best epoch", scope="col")] if learned else []
     rows = []
-    for number, attempt in enumerate(data.attempts):
-        cells = [tag("td", _text(attempt.parameters[searched.name])) for searched in data.space]
+    for number, trial in enumerate(data.trials):
+        cells = [tag("td", _text(trial.parameters[searched.name])) for searched in data.space]
         for name in shown:
-            value = attempt.metrics.get(name, float("nan"))
-            is_best = isfinite(value) and _rounded(attempt, name) == most[name]
+            value = trial.metrics.get(name, float("nan"))
+            is_best = isfinite(value) and _rounded(trial, name) == most[name]
             cells.append(tag("td", words.value(value), class_="best" if is_best else None))
         if learned:
-            cells.append(tag("td", "–" if attempt.learning is None else f"{attempt.learning.best_epoch:,}"))
-        cells.append(tag("td", f"{attempt.seconds:,.1f}"))
-        is_chosen = number == data.picked
+            cells.append(tag("td", "–" if trial.learning is None else f"{trial.learning.best_epoch:,}"))
+        cells.append(tag("td", f"{trial.seconds:,.1f}"))
+        is_chosen = trial is data.trial
         head = tag("th", f"{number + 1}{', chosen' * is_chosen}", scope="row")
         rows.append(tag("tr", head, *cells, class_="chosen" if is_chosen else None))
     return table("All fits, by the validation users", [*heads, tag("th", "seconds", scope="col")], rows)
 
 
-def _shown(data: ModelReportData) -> list[str]:
+def _shown(data: ReportData) -> list[str]:
     k = data.objective.partition("@")[2]
     wanted = [data.objective, f"ndcg@{k}", f"tail_ndcg@{k}", f"coverage@{k}"]
-    return [name for name in dict.fromkeys(wanted) if name in data.best.metrics]
+    return [name for name in dict.fromkeys(wanted) if any(name in trial.metrics for trial in data.trials)]
 
 
-def _rounded(attempt: Attempt, name: str) -> float:
-    value = attempt.metrics.get(name, float("nan"))
+def _rounded(trial: Trial, name: str) -> float:
+    value = trial.metrics.get(name, float("nan"))
     return round(value, 4) if isfinite(value) else float("-inf")
 
 
-def _parameter(data: ModelReportData, searched: Searched, width: float) -> Markup:
+def _parameter(data: ReportData, searched: Searched, width: float) -> Markup:
     """All fits by one parameter: the best possible is at the top."""
     height, name = 260.0, searched.name
+    picked = next((number for number, trial in enumerate(data.trials) if trial is data.trial), -1)
     found = [
-        (number, attempt.parameters[name], attempt.metrics.get(data.objective, float("nan")))
-        for number, attempt in enumerate(data.attempts)
+        (number, trial.parameters[name], trial.metrics.get(data.objective, float("nan")))
+        for number, trial in enumerate(data.trials)
     ]
     points = [
         (number, float(at), value) for number, at, value in found if isinstance(at, (int, float)) and isfinite(value)
@@ -115,13 +116,13 @@ def _parameter(data: ModelReportData, searched: Searched, width: float) -> Marku
     parts, notes = [], []
     for _, at, value in points:
         labels.keep_clear(x(at), y(value), 7)
-    for number, at, value in sorted(points, key=lambda point: point[0] == data.picked):  # the chosen one on top
+    for number, at, value in sorted(points, key=lambda point: point[0] == picked):  # the chosen one on top
         spot = x(at), y(value)
-        says = f"fit {number + 1}: {name} {_text(data.attempts[number].parameters[name])}, {words.value(value)}"
-        if number == data.picked:
+        says = f"fit {number + 1}: {name} {_text(data.trials[number].parameters[name])}, {words.value(value)}"
+        if number == picked:
             parts += [dot(*spot, 10, "ring"), dot(*spot, 6, "mark chosen", says)]
             notes.append(
-                labels.place(*spot, f"chosen {_text(data.attempts[number].parameters[name])}", "chosen", radius=11)
+                labels.place(*spot, f"chosen {_text(data.trials[number].parameters[name])}", "chosen", radius=11)
             )
         else:
             parts.append(dot(*spot, 5, "trial", says, 0.35))
@@ -151,9 +152,9 @@ def _parameter(data: ModelReportData, searched: Searched, width: float) -> Marku
 # --- how it learned ----------------------------------------------------------------------------------------------
 
 
-def learning(data: ModelReportData) -> Markup | None:
+def learning(data: ReportData) -> Markup | None:
     """Return the learning curve of the chosen fit among those of the others; None if nothing was learned by epochs."""
-    chosen = data.best.learning
+    chosen = None if data.trial is None else data.trial.learning
     if chosen is None or not chosen.curve:
         return None
     epochs = chosen.curve[-1][0]
@@ -172,14 +173,14 @@ def learning(data: ModelReportData) -> Markup | None:
     )
 
 
-def _curves(data: ModelReportData, width: float) -> Markup:
+def _curves(data: ReportData, width: float) -> Markup:
     """The value on the validation users and the loss, by epoch."""
     panel, gap, left = 150.0, 42.0, 52.0
-    best = data.best.learning
+    own = data.trial
+    assert own is not None
+    best = own.learning
     assert best is not None
-    curves = [
-        (attempt is data.best, attempt.learning.curve) for attempt in data.attempts if attempt.learning is not None
-    ]
+    curves = [(trial is own, trial.learning.curve) for trial in data.trials if trial.learning is not None]
     curves.sort(key=lambda entry: entry[0])  # the chosen one is drawn last
     last = max(epoch for _, curve in curves for epoch, _, _ in curve)
     x = Scale(0.0, float(last), left, width - 14)

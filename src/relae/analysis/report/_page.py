@@ -13,10 +13,8 @@ from relae.analysis.report._data import (
     Fit,
     Item,
     Judged,
-    ModelReportData,
     Neighbours,
     ReportData,
-    Reported,
     Sample,
 )
 from relae.analysis.report._html import Markup, join, tag
@@ -41,9 +39,9 @@ _CHANCE = 0.05
 _FEW = 30  # users, below which a percentage says more than is known
 
 
-def render(data: ReportData | ModelReportData) -> str:
+def render(data: ReportData) -> str:
     """Return the report as one HTML page: nothing is loaded, nothing runs, and the same data give the same page."""
-    sections = _of_family(data) if isinstance(data, ReportData) else _of_model(data)
+    sections = _of_family(data) if data.dials else _of_model(data)
     present = [(key, title, content) for key, title, content in sections if content]
     style = files("relae.analysis.report").joinpath("style.css").read_text(encoding="utf-8")
     head = tag(
@@ -73,10 +71,11 @@ def render(data: ReportData | ModelReportData) -> str:
 
 
 def _of_family(data: ReportData) -> list[Section]:
+    dial = data.dials[0]
     return [
         ("trade-off", "The trade-off", _trade_off(data)),
         ("accuracy", "How accurate it is", _accuracy(data)),
-        ("xi", "What ξ does", _dial(data)),
+        (dial.name, f"What {dial.symbol} does", _dial(data)),
         ("search", "What was searched", _search(data)),
         ("data", "The data", _data(data)),
         ("samples", "What it recommends", _samples(data.samples)),
@@ -85,7 +84,7 @@ def _of_family(data: ReportData) -> list[Section]:
     ]
 
 
-def _of_model(data: ModelReportData) -> list[Section]:
+def _of_model(data: ReportData) -> list[Section]:
     return [
         ("accuracy", "How accurate it is", _accuracy(data)),
         ("search", "What was searched", model.search(data)),
@@ -99,16 +98,15 @@ def _of_model(data: ModelReportData) -> list[Section]:
 # --- the headline ------------------------------------------------------------------------------------------------
 
 
-def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]) -> Markup:
+def _top(data: ReportData, sections: Sequence[tuple[str, str]]) -> Markup:
     where = tag("nav", tag("ul", *(tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)))
     k, chosen = data.k, data.chosen
-    parameters = _family_parameters(data) if isinstance(data, ReportData) else model.parameters(data)
+    parameters = _family_parameters(data) if data.dials else model.parameters(data)
     listed = ", ".join(parameters[:-1]) + f" and {parameters[-1]}" if len(parameters) > 1 else parameters[0]
     main = chosen.figure("ndcg", k)
-    configurations = _configurations(data) if isinstance(data, ReportData) else len(data.attempts)
     lead = join(
         tag("strong", data.model_name),
-        f" with {listed} was chosen among {in_count(configurations, 'configuration')} {_reason(data)}",
+        f" with {listed} was chosen among {in_count(data.configurations, 'configuration')} {_reason(data)}",
         _kept(data),
         ". ",
         None if main is None else _judges(data, main.users),
@@ -127,7 +125,7 @@ def _top(data: ReportData | ModelReportData, sections: Sequence[tuple[str, str]]
     )
 
 
-def _reason(data: Reported) -> str:
+def _reason(data: ReportData) -> str:
     """Return what a model was chosen for."""
     name, users = words.metric(data.objective), in_count(data.valid_users, "validation user")
     if data.choose == "tail":
@@ -138,31 +136,26 @@ def _reason(data: Reported) -> str:
 
 
 def _family_parameters(data: ReportData) -> list[str]:
-    found = [f"l2 {words.number(data.l2)}"]
-    found += [f"dropout {words.number(data.dropout)}"] if data.dropout else []
-    found += [f"ξ {words.number(data.xi)}"] if data.model_name in ("RLAE", "RDLAE", "DAN") else []
-    norms = {"a norm of users β of": data.user_norm, "a norm of items α of": data.item_norm}
-    return found + [f"{name} {words.number(value)}" for name, value in norms.items() if value]
+    own = [each for each in data.space if each.neutral is None and each.name in data.parameters]
+    found = [f"{each.symbol} {words.number(data.point[each.name])}" for each in own]
+    more = [each for each in data.extras if data.point[each.name] != each.neutral]
+    return found + [f"{each.phrase} {words.number(data.point[each.name])}" for each in more]
 
 
-def _configurations(data: ReportData) -> int:
-    return sum(len(trial.points) for trial in data.trials)
-
-
-def _judges(data: Reported, users: int) -> str:
+def _judges(data: ReportData, users: int) -> str:
     if data.new_users:
         return f"On {in_count(users, 'test user')}, who took no part in that choice, "
     return f"On the test items of {in_count(users, 'user')}, which took no part in that choice, "
 
 
-def _kept(data: Reported) -> str:
+def _kept(data: ReportData) -> str:
     if data.constraint is None:
         return ""
     name, loss = data.constraint
     return f", with at most {words.percent(loss, 1)} of the best {words.metric(name)} lost"
 
 
-def _tiles(data: Reported) -> list[Markup]:
+def _tiles(data: ReportData) -> list[Markup]:
     k, rival, popular = data.k, data.rival, data.popularity
     against = "" if rival is None else f"against {rival.role}"
     tiles = []
@@ -189,7 +182,7 @@ def _tile(title: str, figure: str, detail: str, css: str) -> Markup:
     )
 
 
-def _gain(data: Reported, theirs: Judged, metric: str, k: int) -> tuple[str, str] | None:
+def _gain(data: ReportData, theirs: Judged, metric: str, k: int) -> tuple[str, str] | None:
     """Return what the chosen model gains over another one, and how certain that is.
 
     In percent only where enough users show a difference that is hardly chance.
@@ -247,7 +240,7 @@ def _trade_off(data: ReportData) -> Markup:
     )
 
 
-def _accuracy(data: Reported) -> Markup:
+def _accuracy(data: ReportData) -> Markup:
     ks = sorted({figure.k for judged in data.judged for figure in judged.figures}, key=lambda k: (k != data.k, k))
     main = data.chosen.figure("ndcg", data.k)
     users = in_count(main.users if main else data.test_users, "user")
@@ -269,7 +262,7 @@ def _accuracy(data: Reported) -> Markup:
     )
 
 
-def _verdict(data: Reported) -> Markup | None:
+def _verdict(data: ReportData) -> Markup | None:
     """Say in words whether the gain over the first rival is more than chance."""
     if data.rival is None:
         return None
@@ -293,7 +286,7 @@ def _verdict(data: Reported) -> Markup | None:
     )
 
 
-def _accuracy_table(data: Reported, k: int) -> Markup | None:
+def _accuracy_table(data: ReportData, k: int) -> Markup | None:
     rival = data.rival
     rows = []
     for metric in METRICS:
@@ -339,7 +332,7 @@ def _accuracy_table(data: Reported, k: int) -> Markup | None:
     return table(f"The first {k} places of each list", [tag("th", "", scope="col"), *heads], rows)
 
 
-def _difference_cell(data: Reported, role: str, metric: str, k: int) -> Markup:
+def _difference_cell(data: ReportData, role: str, metric: str, k: int) -> Markup:
     found = data.difference(role, metric, k)
     if found is None or not isfinite(found.difference):
         return tag("td", "–")
@@ -352,26 +345,25 @@ def _difference_cell(data: Reported, role: str, metric: str, k: int) -> Markup:
 
 def _dial(data: ReportData) -> Markup | None:
     trial = data.trial
-    if trial is None:
+    if trial is None or data.fit is None:
         return None
-    low, high = trial.xi_interval
-    ends = ("EASE", "LAE") if data.dropout == 0 else ("EDLAE", "DLAE")
-    norms = " with these norms" if data.user_norm or data.item_norm else ""
-    l2, dropout, _, *others = data.setting
+    turned = data.dials[0]
+    sign, (low, high), (first, last) = turned.symbol, trial.interval, data.fit.ends
+    norms = " with these norms" if any(data.point[each.name] != each.neutral for each in data.extras) else ""
     free = words.percent(data.fit.unconstrained_here, 1)
     return join(
         tag(
             "p",
-            "ξ bounds how much an item may recommend itself. An item whose own weight is below ξ is free of that "
-            f"constraint. At ξ = 0 the model is {ends[0]}{norms}, at ξ = 1 it is {ends[1]}{norms}. On this data only ξ "
-            f"between {low:.3f} and {high:.3f} change anything (shaded); at the chosen ξ = {words.number(data.xi)}, "
-            f"{free} of the items are free.",
+            f"{sign} bounds how much an item may recommend itself. An item whose own weight is below {sign} is free of "
+            f"that constraint. At {sign} = 0 the model is {first}{norms}, at {sign} = 1 it is {last}{norms}. On this "
+            f"data only {sign} between {low:.3f} and {high:.3f} change anything (shaded); at the chosen {sign} = "
+            f"{words.number(data.point[turned.name])}, {free} of the items are free.",
         ),
         figure(
-            lambda width: plots.dial(data, trial, width),
-            f"Validation users, {words.setting(l2, dropout, None, *others)} held fixed: "
-            f"{in_count(len(plots.dial_points(data, trial)), 'value')} of ξ from one inversion. The share of free "
-            "items is that of the last fit.",
+            lambda width: plots.dial(data, trial, turned, width),
+            f"Validation users, {words.setting(data.space, data.point, turned)} held fixed: "
+            f"{in_count(len(plots.dial_points(data, trial, turned)), 'value')} of {sign} from one inversion. The share "
+            "of free items is that of the last fit.",
         ),
     )
 
@@ -380,13 +372,12 @@ def _search(data: ReportData) -> Markup:
     seconds = sum(trial.seconds for trial in data.trials)
     shown = _shown(data)
     bests = list(data.bests.items())
-    signs = ("l2", "dropout", "ξ", *(("β", "α") if data.normalizing else ()))
     most = {name: max((round(p.metrics[name], 4) for _, p in bests), default=0.0) for name in shown}
     rows = [
         tag(
             "tr",
             tag("th", model, scope="row"),
-            *(tag("td", words.number(v)) for v in point.setting[: len(signs)]),
+            *(tag("td", words.number(point.parameters[each.name])) for each in data.space),
             *(
                 tag(
                     "td",
@@ -399,60 +390,72 @@ def _search(data: ReportData) -> Markup:
         )
         for model, point in bests
     ]
-    heads = [tag("th", name, scope="col") for name in ("model", *signs)]
+    heads = [tag("th", name, scope="col") for name in ("model", *(each.symbol for each in data.space))]
     heads += [tag("th", words.metric(name), scope="col") for name in shown]
+    pair, dial = " and ".join(each.symbol for each in data.fitted[:2]), data.dials[0].symbol
     return join(
         tag(
             "p",
-            f"{in_count(len(data.trials), 'inversion')} gave {in_count(_configurations(data), 'configuration')} "
+            f"{in_count(len(data.trials), 'inversion')} gave {in_count(data.configurations, 'configuration')} "
             f"of {_searched(data)} in {in_time(seconds)}: {_price(data)}",
         ),
         figure(
             lambda width: plots.search_map(data, width),
-            f"Each circle is {'a pair of l2 and dropout' if data.normalizing else 'one inversion'}; the stronger, the "
-            f"better its best {words.metric(data.objective)} over all ξ"
-            + (" and norms. A larger β wants a smaller l2." if data.normalizing else "."),
+            f"Each circle is {f'a pair of {pair}' if data.extras else 'one inversion'}; the stronger, the "
+            f"better its best {words.metric(data.objective)} over all {dial}{_scaling(data)}",
         ),
-        _norms(data) if data.normalizing else None,
+        _extras(data) if data.extras else None,
         table("The best of each model, by the validation users", heads, rows),
         tag("p", " ".join(_remarks(data)), class_="note") if _remarks(data) else None,
     )
 
 
+def _scaling(data: ReportData) -> str:
+    more = [each.symbol for each in data.extras if not each.is_dial]
+    return f" and norms. A larger {more[0]} wants a smaller {data.fitted[0].symbol}." if more else "."
+
+
 def _remarks(data: ReportData) -> list[str]:
     """What to know about the best of each model."""
     found = []
+    last = list(data.bests)[-1] if data.bests else data.model_name
     if data.constraint is None:
-        free = "DAN" if data.normalizing else "RDLAE"
-        found.append(f"A model with a free parameter contains those without: {free} is never behind.")
-    if data.normalizing:
-        plain = in_count(sum(trial.user_norm == 0 for trial in data.trials), "inversion")
-        found.append(f"The search was for DAN: models without norms had only {plain}, and may do better by their own.")
+        found.append(f"A model with a free parameter contains those without: {last} is never behind.")
+    if data.extras:
+        more = {each.name: each.neutral for each in data.extras if not each.is_dial}
+        plain = sum(more.items() <= trial.parameters.items() for trial in data.trials)
+        count = in_count(plain, "inversion")
+        found.append(
+            f"The search was for {last}: models without norms had only {count}, and may do better by their own."
+        )
     return found
 
 
 def _searched(data: ReportData) -> str:
-    return "DAN" if data.normalizing else "all six models"
+    return list(data.bests)[-1] if data.extras else "all six models"
 
 
 def _price(data: ReportData) -> str:
-    if data.normalizing:
-        return "each l2, dropout and norm of users costs one inversion, and all its ξ and norms of items come with it."
-    return "each pair of l2 and dropout costs one inversion, and all its ξ come with it."
+    pair, dial = " and ".join(each.symbol for each in data.fitted[:2]), data.dials[0].symbol
+    if data.extras:
+        names = pair.replace(" and ", ", ")
+        return (
+            f"each {names} and norm of users costs one inversion, and all its {dial} and norms of items come with it."
+        )
+    return f"each pair of {pair} costs one inversion, and all its {dial} come with it."
 
 
-def _norms(data: ReportData) -> Markup:
-    """What was found for each norm of users and of items."""
+def _extras(data: ReportData) -> Markup:
+    """What was found for each value of the parameters that only one of the models has."""
     objective = words.metric(data.objective)
     return tag(
         "div",
-        small_figure(
-            lambda width: plots.by_norm(data, "user_norm", "β", width),
-            f"The norm of users, by which those with many items count less: the best {objective} found for each.",
-        ),
-        small_figure(
-            lambda width: plots.by_norm(data, "item_norm", "α", width),
-            f"The norm of items, which holds popular ones back: the best {objective} found for each.",
+        *(
+            small_figure(
+                lambda width, each=each: plots.by_value(data, each, width),  # type: ignore[misc]
+                f"{each.effect}: the best {objective} found for each.",
+            )
+            for each in data.extras
         ),
         class_="halves",
     )
@@ -468,7 +471,7 @@ def _shown(data: ReportData) -> list[str]:
 # --- the data, and what comes of it ------------------------------------------------------------------------------
 
 
-def _data(data: Reported) -> Markup:
+def _data(data: ReportData) -> Markup:
     found = data.data
     spreads = [
         ("items of a user", found.per_user),
@@ -630,13 +633,15 @@ def _group(group: Neighbours) -> Markup:
 
 def _family_facts(data: ReportData) -> list[tuple[str, object]]:
     fit = data.fit
+    assert fit is not None
     exact = f"{fit.residual:.0e}".replace("e-0", "e-")
-    signs = ("l2", "dropout", "ξ", *(("β", "α") if data.user_norm or data.item_norm else ()))
+    is_extra = any(data.point[each.name] != each.neutral for each in data.extras)
+    shown = [each for each in data.space if is_extra or each.neutral is None]
     return [
-        (", ".join(signs), ", ".join(repr(float(v)) for v in data.setting[: len(signs)])),
+        (", ".join(each.symbol for each in shown), ", ".join(repr(float(data.point[each.name])) for each in shown)),
         ("Last fit", f"{in_count(fit.users, 'user')} × {in_count(fit.items, 'item')}: train and validation data"),
         ("Solver", f"{fit.solver}, {fit.dtype}"),
-        ("Residual", _residual(data.fit, exact)),
+        ("Residual", _residual(fit, exact)),
     ]
 
 
@@ -646,7 +651,7 @@ def _residual(fit: Fit, exact: str) -> str:
     return f"the inverse is exact to {exact}: ‖(G+Λ)Pv − v‖/‖v‖ of random probes v"
 
 
-def _made(data: Reported, how: Sequence[tuple[str, object]]) -> Markup:
+def _made(data: ReportData, how: Sequence[tuple[str, object]]) -> Markup:
     rows: list[tuple[str, object]] = [
         ("Model", tag("code", data.model)),
         ("Objective", words.metric(data.objective) + _kept(data)),

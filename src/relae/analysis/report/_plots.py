@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any
 
 from relae._common.words import in_count
 from relae.analysis.report import _words as words
@@ -18,22 +19,22 @@ from relae.analysis.report._charts import (
     path,
     svg,
 )
-from relae.analysis.report._data import DataFacts, Point, ReportData, Setting, Trial
+from relae.analysis.report._data import DataFacts, Point, ReportData, Searched, Trial
 from relae.analysis.report._html import Markup, join
 
 _MOST_POINTS = 1500
 
 
-def hover(point: Point, *names: str) -> str:
+def hover(data: ReportData, point: Point) -> str:
     """Return what a point says of itself."""
-    figures = "; ".join(f"{words.metric(name)} {words.value(point.metrics[name])}" for name in names)
-    return f"{words.setting(*point.setting)}: {figures}"
+    figures = "; ".join(f"{words.metric(name)} {words.value(point.metrics[name])}" for name in data.axes)
+    return f"{words.setting(data.space, point.parameters)}: {figures}"
 
 
 def chosen_point(data: ReportData) -> Point | None:
     """Return the chosen point; None if it has no place in the trade-off."""
     every = (point for trial in data.trials for point in trial.points)
-    return next((point for point in every if point.setting == data.setting and _has_place(point, data)), None)
+    return next((point for point in every if point.parameters == data.point and _has_place(point, data)), None)
 
 
 def _has_place(point: Point, data: ReportData) -> bool:
@@ -68,11 +69,11 @@ def trade_off(data: ReportData, width: float) -> Markup:
     def at(point: Point) -> tuple[float, float]:
         return x(point.metrics[first]), y(point.metrics[second])
 
-    names: dict[Setting, list[str]] = {}
-    points: dict[Setting, Point] = {}
+    names: dict[tuple[Any, ...], list[str]] = {}
+    points: dict[tuple[Any, ...], Point] = {}
     for name, point in bests.items():
-        names.setdefault(point.setting, []).append(name)
-        points[point.setting] = point
+        names.setdefault(point.key, []).append(name)
+        points[point.key] = point
     chosen = chosen_point(data)
     labels = Labels(width - 4, height - 46)
     parts: list[Markup] = []
@@ -83,17 +84,17 @@ def trade_off(data: ReportData, width: float) -> Markup:
     if chosen is not None:
         spot = at(chosen)
         parts.append(dot(*spot, 10, "ring"))
-        parts.append(dot(*spot, 6, "mark chosen", f"chosen: {hover(chosen, first, second)}"))
+        parts.append(dot(*spot, 6, "mark chosen", f"chosen: {hover(data, chosen)}"))
         labels.keep_clear(*spot, 11)
         parts.append(labels.place(*spot, f"chosen: {data.model_name}", "chosen", radius=11))
-    for setting, point in points.items():
-        if chosen is not None and setting == chosen.setting:
+    for key, point in points.items():
+        if chosen is not None and key == chosen.key:
             continue
-        spot, title = at(point), ", ".join(names[setting])
-        parts.append(dot(*spot, 4.5, "mark", f"best {title}: {hover(point, first, second)}"))
+        spot, title = at(point), ", ".join(names[key])
+        parts.append(dot(*spot, 4.5, "mark", f"best {title}: {hover(data, point)}"))
         parts.append(labels.place(*spot, title))
-    named = {*points, chosen.setting if chosen else None}
-    cloud = [dot(*at(p), 2.6, "faint", hover(p, first, second)) for p in near if p.setting not in named]
+    named = {*points, chosen.key if chosen else None}
+    cloud = [dot(*at(p), 2.6, "faint", hover(data, p)) for p in near if p.key not in named]
     plain = "" if width > 500 else " →"
     return svg(
         width,
@@ -109,18 +110,24 @@ def trade_off(data: ReportData, width: float) -> Markup:
     )
 
 
-def dial(data: ReportData, trial: Trial, width: float) -> Markup:
-    """What ξ does where all else is as chosen: accuracy, the tail, and the items that are set free."""
+def dial(data: ReportData, trial: Trial, turned: Searched, width: float) -> Markup:
+    """What a dial does where all else is as chosen: accuracy, the tail, and the items that are set free."""
+    assert data.fit is not None
+    sign, here = turned.symbol, data.point[turned.name]
     panel, gap, left = (112.0, 42.0, 52.0) if width > 500 else (100.0, 42.0, 52.0)
-    points = dial_points(data, trial)
+    points = dial_points(data, trial, turned)
     x = Scale(0.0, 1.0, left, width - 12)
     panels: list[tuple[str, str, list[tuple[float, float]]]] = [
-        (words.metric(name), css, [(p.xi, p.metrics[name]) for p in points if isfinite(p.metrics[name])])
+        (
+            words.metric(name),
+            css,
+            [(p.parameters[turned.name], p.metrics[name]) for p in points if isfinite(p.metrics[name])],
+        )
         for name, css in zip(data.axes, ("", "tail"), strict=True)
     ]
     panels.append(("Items without a constraint", "other", list(data.fit.unconstrained)))
     height = len(panels) * (panel + gap) + 26
-    low, high = trial.xi_interval
+    low, high = trial.interval
     parts: list[Markup] = []
     for number, (name, css, curve) in enumerate(panels):
         top = 30 + number * (panel + gap)
@@ -132,7 +139,7 @@ def dial(data: ReportData, trial: Trial, width: float) -> Markup:
             axes(
                 x,
                 y,
-                "ξ" if last else "",
+                sign if last else "",
                 name,
                 _short if last else _nothing,
                 words.percent if is_share else None,
@@ -140,19 +147,19 @@ def dial(data: ReportData, trial: Trial, width: float) -> Markup:
                 5,
             )
         )
-        parts.append(line((x(data.xi), top - 4), (x(data.xi), top + panel), "here"))
+        parts.append(line((x(here), top - 4), (x(here), top + panel), "here"))
         whole = curve if is_share else _flat_outside(curve, low, high)
-        parts.append(path([(x(xi), y(v)) for xi, v in whole], f"curve {css}".strip()))
+        parts.append(path([(x(at), y(v)) for at, v in whole], f"curve {css}".strip()))
         if not is_share:
-            for point, (xi, found) in zip(points, curve, strict=False):
-                parts.append(dot(x(xi), y(found), 2.6, f"fill {css or 'ease'}", hover(point, *data.axes)))
+            for point, (at, found) in zip(points, curve, strict=False):
+                parts.append(dot(x(at), y(found), 2.6, f"fill {css or 'ease'}", hover(data, point)))
         if number == 0:
-            right = x(data.xi) < width * 0.7
+            right = x(here) < width * 0.7
             parts.append(
                 label(
-                    x(data.xi) + (6 if right else -6),
+                    x(here) + (6 if right else -6),
                     top + 6,
-                    f"chosen ξ {words.number(data.xi)}",
+                    f"chosen {sign} {words.number(here)}",
                     "chosen",
                     "start" if right else "end",
                 )
@@ -160,30 +167,31 @@ def dial(data: ReportData, trial: Trial, width: float) -> Markup:
     return svg(
         width,
         height,
-        "What ξ does",
+        f"What {sign} does",
         f"{words.metric(data.axes[0])}, {words.metric(data.axes[1])} and the share of items without a constraint "
-        f"for ξ from 0 to 1; it matters between {low:.3f} and {high:.3f}.",
+        f"for {sign} from 0 to 1; it matters between {low:.3f} and {high:.3f}.",
         *parts,
     )
 
 
-def dial_points(data: ReportData, trial: Trial) -> list[Point]:
-    """Return the points of an inversion by their ξ, with the norm of items that was chosen."""
-    own = [point for point in trial.points if point.item_norm == data.item_norm]
-    return sorted(own, key=lambda point: point.xi)
+def dial_points(data: ReportData, trial: Trial, turned: Searched) -> list[Point]:
+    """Return the points of a fit by the value of a dial, with all other dials as chosen."""
+    held = [each.name for each in data.dials if each != turned]
+    own = [point for point in trial.points if all(point.parameters[name] == data.point[name] for name in held)]
+    return sorted(own, key=lambda point: float(point.parameters[turned.name]))
 
 
-def by_norm(data: ReportData, name: str, sign: str, width: float) -> Markup:
-    """The best there is for each norm of users, or of items, whatever the other parameters."""
-    height = 260.0
+def by_value(data: ReportData, searched: Searched, width: float) -> Markup:
+    """The best there is for each value of a parameter, whatever the others are."""
+    height, sign = 260.0, searched.symbol
     groups: dict[float, list[Point]] = {}
     for point in (point for trial in data.trials for point in trial.points):
-        groups.setdefault(getattr(point, name), []).append(point)
+        groups.setdefault(point.parameters[searched.name], []).append(point)
     best = {norm: _best(groups[norm], data.objective) for norm in sorted(groups)}
     known = {norm: value for norm, value in best.items() if isfinite(value)}
     x = Scale(*around(list(best)), 52, width - 12)
     y = Scale(*around(list(known.values()), 0.12), height - 44, 34)
-    here = getattr(data, name)
+    here = data.point[searched.name]
     marks = [
         dot(x(norm), y(value), 5 if norm == here else 3.4, "mark chosen" if norm == here else "fill ease", says)
         for norm, value in known.items()
@@ -201,30 +209,33 @@ def by_norm(data: ReportData, name: str, sign: str, width: float) -> Markup:
 
 
 def search_map(data: ReportData, width: float) -> Markup:
-    """All trials by l2 and dropout, the stronger the better; where several norms were tried, the best of them."""
+    """All trials by their first two parameters, the stronger the better; the best of those with the same two."""
     height = 330.0 if width > 500 else 320.0
+    across, up = data.fitted[:2]
     places: dict[Pair, list[Point]] = {}
     for trial in data.trials:
-        places.setdefault((trial.l2, trial.dropout), []).extend(trial.points)
+        place = trial.parameters[across.name], trial.parameters[up.name]
+        places.setdefault(place, []).extend(trial.points)
     best = {place: _best(points, data.objective) for place, points in places.items()}
-    l2s = [l2 for l2, _ in best if l2 > 0] or [1.0]
-    x = Scale(min(l2s) / 1.5, max(l2s) * 1.5, 52, width - 12, log=True)
-    y = Scale(-0.06, max(0.3, max(dropout for _, dropout in best)) + 0.06, height - 44, 34)
+    positive = [at for at, _ in best if at > 0] or [1.0]
+    x = Scale(min(positive) / 1.5, max(positive) * 1.5, 52, width - 12, log=True)
+    y = Scale(-0.06, max(0.3, max(at for _, at in best)) + 0.06, height - 44, 34)
     known = sorted(v for v in best.values() if isfinite(v))
     # colour by rank: one bad corner would otherwise make all the others look the same
     strength = {v: (i + 1) / len(known) for i, v in enumerate(known)}
     labels = Labels(width - 4, height - 46)
     radius = 7.0 if len(best) <= 30 else 5.0
-    spots = {(l2, dropout): (x(max(l2, x.low)), y(dropout)) for l2, dropout in best}
+    spots = {place: (x(max(place[0], x.low)), y(place[1])) for place in best}
     for spot in spots.values():
         labels.keep_clear(*spot, radius + 1)
     dots, notes = [], []
     by_value = sorted(spots.items(), key=lambda entry: -best[entry[0]] if isfinite(best[entry[0]]) else 1.0)
-    for (l2, dropout), spot in by_value:
-        found = best[l2, dropout]
-        says = f"l2 {words.number(l2)}, dropout {words.number(dropout)}: {words.metric(data.objective)} up to "
+    for place, spot in by_value:
+        found = best[place]
+        values = ", ".join(f"{s.symbol} {words.number(at)}" for s, at in zip((across, up), place, strict=True))
+        says = f"{values}: {words.metric(data.objective)} up to "
         dots.append(dot(*spot, radius, "trial", says + words.value(found), 0.06 + 0.9 * strength.get(found, 0.0)))
-        if (l2, dropout) == (data.l2, data.dropout):
+        if place == (data.point[across.name], data.point[up.name]):
             dots.append(dot(*spot, radius + 4, "ring"))
             labels.keep_clear(*spot, radius + 5)
             notes.append(labels.place(*spot, f"chosen {words.value(found)}", "chosen", radius=radius + 5))
@@ -234,8 +245,9 @@ def search_map(data: ReportData, width: float) -> Markup:
         width,
         height,
         "What was searched",
-        f"{len(best)} pairs of l2 and dropout; the better the best of a pair is, the stronger its colour.",
-        axes(x, y, "l2 (log scale)", "dropout", _short, _short, 5),
+        f"{len(best)} pairs of {across.symbol} and {up.symbol}; the better the best of a pair is, the stronger its "
+        "colour.",
+        axes(x, y, f"{across.symbol} (log scale)", up.symbol, _short, _short, 5),
         *dots,
         *notes,
     )
@@ -296,7 +308,7 @@ def histories(facts: DataFacts, width: float) -> Markup:
 
 
 def _flat_outside(curve: list[Pair], low: float, high: float) -> list[Pair]:
-    """Add the corners of the interval of ξ to a curve: nothing changes outside of it."""
+    """Add the corners of the interval of a dial to a curve: nothing changes outside of it."""
     ends = []
     if curve and curve[0][0] <= low:
         ends.append((low, curve[0][1]))

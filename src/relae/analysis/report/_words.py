@@ -1,6 +1,10 @@
 """Figures and names in words."""
 
+from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any
+
+from relae.analysis.report._data import Searched
 
 METRICS = {
     "ndcg": ("NDCG", "all hidden items, early ones count more"),
@@ -55,10 +59,10 @@ def number(given: float) -> str:
     return f"{given:.6g}"
 
 
-def setting(l2: float, dropout: float, xi: float | None, user_norm: float, item_norm: float) -> str:
-    """Return a configuration; norms only where there are any, ξ unless it is None."""
-    named = {"l2": l2, "dropout": dropout, "ξ": xi, "β": user_norm or None, "α": item_norm or None}
-    return ", ".join(f"{name} {number(value)}" for name, value in named.items() if value is not None)
+def setting(space: Sequence[Searched], values: Mapping[str, Any], but: Searched | None = None) -> str:
+    """Return a configuration, without one parameter and without what changes nothing."""
+    shown = [each for each in space if each != but and values[each.name] != each.neutral]
+    return ", ".join(f"{each.symbol} {number(values[each.name])}" for each in shown)
 
 
 def odds(p_value: float) -> str:
