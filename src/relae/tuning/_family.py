@@ -22,11 +22,9 @@ MEMBERS: dict[str, type[LinearAutoencoder]] = {
     for kind in (LAE, EASE, RLAE, DLAE, EDLAE, RDLAE, DAN)  # the most special one comes first
 }
 BASES: tuple[type[LinearAutoencoder], ...] = (RDLAE, DAN)  # the models that a search is made for
-_SEARCHED = ("l2", "dropout", "xi", "user_norm", "item_norm")  # in the order in which they are shown
-_DIALS = ("xi", "item_norm")
-_SYMBOLS = {"xi": "ξ", "user_norm": "β", "item_norm": "α"}
-
-_NEUTRAL = {"user_norm": 0.0, "item_norm": 0.0}  # of the parameters that only DAN has
+_DECLARED = {parameter.name: parameter for parameter in DAN.PARAMETERS}
+# where they change nothing: what only DAN has is a constant of the other models
+_NEUTRAL = {name: getattr(RDLAE, name) for name in _DECLARED if name not in RDLAE().get_params()}
 _PHRASES = {"user_norm": "a norm of users β of", "item_norm": "a norm of items α of"}
 _EFFECTS = {
     "user_norm": "The norm of users, by which those with many items count less",
@@ -38,14 +36,23 @@ _DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2).tolist()
 _USER_NORMS = tuple(round(0.1 * step, 1) for step in range(11))
 _ITEM_NORMS = (-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3, 0.4)  # below 0 for users who turn to what is popular
 _TENTHS = tuple(round(0.1 * step, 1) for step in range(11))
+_STEPS: dict[str, Sequence[float]] = {
+    "l2": _OCTAVES,
+    "dropout": _DROPOUTS,
+    "xi": _TENTHS,
+    "user_norm": _USER_NORMS,
+    "item_norm": _ITEM_NORMS,
+}
+_SEARCHED = tuple(name for name in _DECLARED if name in _STEPS)  # in the order in which they are shown
+_DIALS = tuple(name for name in _SEARCHED if _DECLARED[name].kind == "dial")
 # Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
 _START = ((0.0, 0.0), (2.5, 0.2), (-2.5, 0.4), (4.0, 0.0), (0.0, 0.5))
 _START_WITH_NORMS = ((0.0, 0.5, 0.0), (-1.5, 0.7, 0.3), (2.5, 0.2, 0.5), (0.0, 0.7, 0.8), (0.0, 0.5, 0.5))
 
 
 def symbol(name: str) -> str:
-    """Return the symbol of a parameter, which is its name where it has none."""
-    return _SYMBOLS.get(name, name)
+    """Return the symbol by which tables show a parameter of the linear autoencoders; any other name as it is."""
+    return _DECLARED[name].label if name in _SEARCHED and name != "l2" else name  # λ is l2 wherever it is typed
 
 
 def describe(name: str) -> dict[str, Any]:
@@ -110,9 +117,8 @@ def linear_model(parameters: Mapping[str, Any], name: str | None = None, base: H
     kind = MEMBERS[name]
     if not owns(kind, parameters):
         raise ValueError(f"{', '.join(f'{key}={value:g}' for key, value in parameters.items())} is no {name}")
-    neutral = {each: getattr(LinearAutoencoder, each) for each in _SEARCHED if hasattr(LinearAutoencoder, each)}
     others = {} if base is None else base.get_params()
-    values = others | neutral | dict(parameters)
+    values = _NEUTRAL | others | dict(parameters)
     return kind(**{each: values[each] for each in kind().get_params() if each in values})
 
 
@@ -122,13 +128,8 @@ def linear_model(parameters: Mapping[str, Any], name: str | None = None, base: H
 def ranges(model: HistoryRecommender, x: Csr) -> dict[str, Range]:
     """Return what a search goes through, by parameter, in the order in which they are shown."""
     scale = suggested_l2(x)
-    searched = {
-        "l2": Range(scale * 2.0 ** _OCTAVES[0], scale * 2.0 ** _OCTAVES[-1], log=True),
-        "dropout": Range(_DROPOUTS[0], _DROPOUTS[-1]),
-        "xi": Range(0.0, 1.0),
-        "user_norm": Range(_USER_NORMS[0], _USER_NORMS[-1]),
-        "item_norm": Range(_ITEM_NORMS[0], _ITEM_NORMS[-1]),
-    }
+    octaves = Range(scale * 2.0 ** _OCTAVES[0], scale * 2.0 ** _OCTAVES[-1], log=True)
+    searched = {name: Range(steps[0], steps[-1]) for name, steps in _STEPS.items()} | {"l2": octaves}
     return {name: searched[name] for name in searched_names(type(model))}
 
 
