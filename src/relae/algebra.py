@@ -46,6 +46,27 @@ class Dial(NamedTuple):
         return self.item_norm
 
 
+class Fit(NamedTuple):
+    """What an inverse depends on beside the data: λ, dropout and β.
+
+    `penalty_of` and `row_weights` say what they do.
+    """
+
+    l2: float
+    dropout: float = 0.0
+    user_norm: float = 0.0
+
+
+def penalty_of(gram_diagonal: NDArray[np.floating], fit: Fit) -> Vector:
+    """Λ : (items,), of a fit."""
+    return penalty(gram_diagonal, fit.l2, fit.dropout)
+
+
+def row_weights(items_per_user: NDArray[np.integer], fit: Fit) -> Vector | None:
+    """d^−β : (users,), what each user counts in the Gram of a fit; None if that is 1."""
+    return None if fit.user_norm == 0 else user_weights(items_per_user, fit.user_norm)
+
+
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
     """Λ = dropout / (1 − dropout) · diag(G) + l2 : (items,), `eq:RDLAE_objective`."""
     check_finite("l2", l2)

@@ -5,8 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from relae.algebra import Dial
-from relae.models import DIALS, LinearAutoencoder
+from relae.algebra import Dial, Fit
+from relae.models import DIALS, FAMILY, LinearAutoencoder
 from relae.recommender import Parameter, Range
 from relae.registry import KINDS, kind
 
@@ -47,6 +47,7 @@ def test_what_is_searched_is_allowed(name):
 
 def test_the_dials_are_those_of_the_algebra():
     assert tuple(each.name for each in DIALS) == Dial._fields == LinearAutoencoder.dials
+    assert tuple(each.name for each in FAMILY) == Fit._fields + Dial._fields
     assert all(each.kind == "dial" for each in DIALS)
     for name in KINDS:
         own = {each.name for each in kind(name).PARAMETERS if each.kind == "dial"}

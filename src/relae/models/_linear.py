@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae._common.progress import Progress
 from relae._common.words import in_bytes
-from relae.algebra import Dial
+from relae.algebra import Dial, Fit
 from relae.data import Features, Interactions, InteractionsLike, MatrixLike
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError
@@ -30,7 +30,7 @@ from relae.linalg import (
     gram_diagonal,
     scaled_columns,
 )
-from relae.models._parameters import DIALS
+from relae.models._parameters import DIALS, FAMILY
 from relae.models._refresh import compact, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
@@ -94,8 +94,11 @@ class LinearAutoencoder(HistoryRecommender):
         ‖(G+Λ)Pv − v‖/‖v‖ of random probes: how exact the inverse is.
     plan_ : Plan
         The solver that was chosen, and what it was forecast to cost.
-    l2_, dropout_, user_norm_, neighbours_, nearest_by_
-        Those of the fit; l2 is given, or the suggested one.
+    fit_ : relae.algebra.Fit
+        The parameters of the fit: l2, given or suggested, dropout and user_norm; also as `l2_`, `dropout_` and
+        `user_norm_`.
+    neighbours_, nearest_by_
+        Those of the solver.
     item_features_ : (items, features) CSR, or None
         What the items have in common beside their users, and counts `feature_weight_`.
     item_squares_ : (items,), or None
@@ -112,19 +115,17 @@ class LinearAutoencoder(HistoryRecommender):
     inverse_diagonal_: NDArray[np.float64]
     residual_: float
     plan_: Plan
-    l2_: float
-    dropout_: float
-    user_norm_: float
+    fit_: Fit
     neighbours_: int
     nearest_by_: str
     item_features_: Csr | None
     feature_weight_: float
     item_squares_: NDArray[np.float64] | None
 
-    # parameters of some of the models, constants of the others; dials are neutral where a model has no parameter
+    # parameters of some of the models, neutral constants of the others
     dropout: float
     xi: float
-    user_norm: float = 0.0
+    user_norm: float
     item_norm: float
     propensity: float
 
@@ -164,15 +165,17 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_dials(self.dropout)
         given = data if isinstance(data, Partitions) else self.to_interactions(data)
         features = features_of(item_features, feature_weight, given)
+        wanted = Fit(*(getattr(self, name) for name in Fit._fields))
         if isinstance(given, Interactions):
-            training = TrainingRows.of(given, self.user_norm, features, feature_weight)
+            training = TrainingRows.of(given, wanted, features, feature_weight)
         elif not solver.reads_files:
             raise DataError("partitions are fitted by a cluster: fit(data, solver=Dask(client))")
         else:
-            training = TrainingRows.of_partitions(given, self.user_norm)
+            training = TrainingRows.of_partitions(given, wanted)
         usual_l2 = algebra.suggested_l2(training.item_counts, training.total)
         l2 = usual_l2 if self.l2 is None else self.l2
-        penalty = algebra.penalty(training.diagonal, l2, self.dropout)
+        fit = wanted._replace(l2=l2)
+        penalty = algebra.penalty_of(training.diagonal, fit)
         if features is not None:
             check_new_items(training.item_counts, features, l2)
         solution = solve(training.rows, penalty, solver=solver, progress=progress)
@@ -182,10 +185,10 @@ class LinearAutoencoder(HistoryRecommender):
             _warn_of_scale(l2, usual_l2, given.matrix.data)
         inverse = solution.inverse
         if features is not None:
-            inverse = with_new_items(inverse, training.item_counts, features, feature_weight, l2, self.dropout)
+            inverse = with_new_items(inverse, training.item_counts, features, feature_weight, fit)
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_ = penalty, inverse.diagonal()
-        self.l2_, self.dropout_, self.user_norm_ = float(l2), float(self.dropout), float(self.user_norm)
+        self.fit_ = Fit(*map(float, fit))
         self.neighbours_, self.nearest_by_ = int(solver.neighbours), solver.nearest_by
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
         self.item_squares_ = training.squares
@@ -195,6 +198,21 @@ class LinearAutoencoder(HistoryRecommender):
         else:
             self.remember(given)
         return self
+
+    @property
+    def l2_(self) -> float:
+        """λ of the fit: that given, or the suggested one."""
+        return self.fit_.l2
+
+    @property
+    def dropout_(self) -> float:
+        """The dropout of the fit."""
+        return self.fit_.dropout
+
+    @property
+    def user_norm_(self) -> float:
+        """β of the fit."""
+        return self.fit_.user_norm
 
     # --- what is read from the inverse -------------------------------------------------------------------------
 
@@ -477,9 +495,7 @@ class LinearAutoencoder(HistoryRecommender):
         if self.item_squares_ is not None:
             parts["item_squares"] = self.item_squares_
         facts = {
-            "l2": self.l2_,
-            "dropout": self.dropout_,
-            "user_norm": self.user_norm_,
+            **self.fit_._asdict(),
             "neighbours": self.neighbours_,
             "nearest_by": self.nearest_by_,
             "residual": self.residual_,
@@ -522,10 +538,10 @@ class LinearAutoencoder(HistoryRecommender):
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
         self.residual_, self.plan_ = number(facts, "residual", 0), _plan(facts["plan"])
         # folders once had these as parameters alone
-        known = {"dropout": self.dropout, "user_norm": self.user_norm, "neighbours": NEIGHBOURS, "nearest_by": "cosine"}
-        known = {"feature_weight": 1.0, **known, **facts}
-        self.l2_, self.dropout_ = number(known, "l2", 0), number(known, "dropout", 0, 1)
-        self.user_norm_, self.feature_weight_ = number(known, "user_norm"), number(known, "feature_weight", 0)
+        known = {name: getattr(self, name) for name in Fit._fields if name != "l2"}
+        known |= {"neighbours": NEIGHBOURS, "nearest_by": "cosine", "feature_weight": 1.0, **facts}
+        self.fit_ = Fit(*(_fitted_number(known, name) for name in Fit._fields))
+        self.feature_weight_ = number(known, "feature_weight", 0)
         self.neighbours_, self.nearest_by_ = whole(known, "neighbours", 1), text(known, "nearest_by")
         self._check_dials(self.dropout_)
 
@@ -538,8 +554,19 @@ class LinearAutoencoder(HistoryRecommender):
         }
 
 
-for _name, _neutral in Dial._field_defaults.items():  # of models that have no parameter of this name
+for _name, _neutral in {
+    **Fit._field_defaults,
+    **Dial._field_defaults,
+}.items():  # of models that have no parameter of this name
     setattr(LinearAutoencoder, _name, _neutral)
+
+
+def _fitted_number(facts: Mapping[str, Any], name: str) -> float:
+    """Return a parameter of the fit within its limits; anything else is a ValueError."""
+    [parameter] = (each for each in FAMILY if each.name == name)
+    low, high = -np.inf if parameter.low is None else parameter.low, parameter.high
+    ends = (low,) if high is None else (low, high if parameter.below else float(np.nextafter(high, np.inf)))
+    return number(facts, name, *ends)
 
 
 def _plan(record: dict[str, Any]) -> Plan:

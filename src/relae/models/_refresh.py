@@ -62,7 +62,7 @@ def compact(
 def _all_rows(model: "LinearAutoencoder", x: Csr) -> Csr:
     """Return the rows that a model is fitted to, features included, times the roots of their weights."""
     features = None if model.item_features_ is None else _with_more_items(model.item_features_, x.shape[1])
-    return scaled_rows(*stacked(as_csr(x, model.inverse_.dtype), model.user_norm_, features, model.feature_weight_))
+    return scaled_rows(*stacked(as_csr(x, model.inverse_.dtype), model.fit_, features, model.feature_weight_))
 
 
 def _with_more_items(features: Csr, n_items: int) -> Csr:
@@ -109,9 +109,9 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
     _check_features(model, added)
     names, titles = _grown(model, added)
     u = as_csr(encode(added, names).matrix, model.inverse_.dtype)
-    _, row_weights = stacked(u, model.user_norm_)
+    _, row_weights = stacked(u, model.fit_)
     more = len(names) - len(model.items_)
-    growth = algebra.penalty(gram_diagonal(u), 1.0, model.dropout_) - 1.0
+    growth = algebra.penalty_of(gram_diagonal(u), model.fit_._replace(l2=1.0)) - 1.0
     if more and model.l2_ == 0:
         raise DataError(
             f"{more:,} items are new and l2 is 0, so that nothing keeps their weights: fit again with an l2"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae._common.checks import check_finite
+from relae.algebra import Fit
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, PlanError
@@ -31,10 +32,10 @@ class TrainingRows:
     """diag(XᵀX) : (items,), features with their weight. Norms of users leave it, and so the penalty, as it is."""
 
     @classmethod
-    def of(cls, data: Interactions, user_norm: float, features: Csr | None, feature_weight: float) -> "TrainingRows":
+    def of(cls, data: Interactions, fit: Fit, features: Csr | None, feature_weight: float) -> "TrainingRows":
         """All rows of interactions in memory."""
         users = data.matrix
-        x, weights = stacked(users, user_norm, features, feature_weight)
+        x, weights = stacked(users, fit, features, feature_weight)
         counts = np.bincount(users.indices, minlength=data.n_items)
         diagonal = squares = gram_diagonal(users)
         total = (squares if weights is None else gram_diagonal(users, weights[-data.n_users :])).sum()
@@ -43,22 +44,21 @@ class TrainingRows:
         return cls(Rows(x, weights), counts, float(total), squares, diagonal)
 
     @classmethod
-    def of_partitions(cls, data: Partitions, user_norm: float) -> "TrainingRows":
+    def of_partitions(cls, data: Partitions, fit: Fit) -> "TrainingRows":
         """Rows that only a cluster sees."""
-        if user_norm != 0:
-            raise DataError(f"user_norm={user_norm!r} needs interactions in memory; partitions count users as 1")
+        if fit.user_norm != 0:
+            raise DataError(f"user_norm={fit.user_norm!r} needs interactions in memory; partitions count users as 1")
         return cls(Rows(data), data.item_counts, float(data.squares.sum()), data.squares, data.squares)
 
 
 def stacked(
-    x: Csr, user_norm: float, features: Csr | None = None, feature_weight: float = 1.0
+    x: Csr, fit: Fit, features: Csr | None = None, feature_weight: float = 1.0
 ) -> tuple[Csr, NDArray[np.float64] | None]:
     """Return rows of features and then of users, and the weights of the rows; None where all count as 1."""
-    if user_norm == 0 and features is None:
-        return x, None
-    weights = algebra.user_weights(np.diff(x.indptr), user_norm)
+    weights = algebra.row_weights(np.diff(x.indptr), fit)
     if features is None:
         return x, weights
+    weights = np.ones(x.shape[0]) if weights is None else weights
     whole = as_csr(sp.vstack([features.T, x]), x.dtype)
     return whole, np.concatenate([np.full(features.shape[1], float(feature_weight)), weights])
 
@@ -92,9 +92,7 @@ def check_new_items(item_counts: NDArray[np.int64], features: Csr, l2: float) ->
         )
 
 
-def with_new_items(
-    inverse: Inverse, item_counts: NDArray[np.int64], features: Csr, weight: float, l2: float, dropout: float
-) -> Inverse:
+def with_new_items(inverse: Inverse, item_counts: NDArray[np.int64], features: Csr, weight: float, fit: Fit) -> Inverse:
     """Return the inverse with the columns of items without users fitted to the features alone.
 
     The penalty of such an item is the same in both: its part of the Gram is that of its features.
@@ -104,7 +102,7 @@ def with_new_items(
         return inverse
     rows = transpose(features)  # (features, items)
     row_weights = np.full(rows.shape[0], float(weight))
-    penalty = algebra.penalty(gram_diagonal(rows, row_weights), l2, dropout)
+    penalty = algebra.penalty_of(gram_diagonal(rows, row_weights), fit)
     try:
         found = solve(Rows(rows, row_weights), penalty, solver=Dual(dtype=inverse.dtype.name))
     except PlanError as error:
