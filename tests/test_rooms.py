@@ -35,7 +35,7 @@ PRIVATE_ATTRIBUTES: set[str] = set()
 PRIVATE_OVERRIDES: set[str] = set()
 UPWARD = {"recommender/_base.py: relae"}  # a model's save() asks the package, which opens the store when first used
 SIGNATURES: set[str] = set()
-BY_NAME = {"linalg/_run.py"}
+BY_NAME: set[str] = set()
 
 
 def room(path):
