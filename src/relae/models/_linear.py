@@ -478,7 +478,7 @@ class LinearAutoencoder(HistoryRecommender):
         given = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
         return update(self, given, data, progress, np.random.default_rng(0))
 
-    # --- small change ------------------------------------------------------------------------------------------
+    # --- helpers -----------------------------------------------------------------------------------------------
 
     def _share(self, other: "_Model") -> "_Model":
         """Give the fitted attributes to another model."""
