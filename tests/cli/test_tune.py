@@ -8,7 +8,8 @@ import pytest
 
 from relae import store
 from relae.cli import _choice, _report, _searches, _tune
-from relae.cli._data import Columns, load
+from relae.cli._columns import Columns
+from relae.cli._data import load
 from relae.errors import DataError
 from relae.evaluation import evaluate
 from relae.recommender import Parameter
