@@ -182,7 +182,7 @@ def test_every_parameter_can_be_typed(name):
         others += [not value] if isinstance(value, bool) else [value * 3] if isinstance(value, (int, float)) else []
         others += [0.125] if value is None else []
         for other in others:
-            assert _pair(model, f"{parameter}={as_text(other)}") == (parameter, other)
+            assert _pair(type(model), f"{parameter}={as_text(other)}") == (parameter, other)
 
 
 def test_an_auto_split_admits_the_models_that_are_named(table, columns, shell):
