@@ -148,7 +148,14 @@ def test_users_by_their_ids(saved, model, data, shell):
     assert [entry["item"] for entry in one["items"]] == list(model.recommend(data.history("u003"))[0])
     two = json.loads(shell.ok("recommend", saved, "--for", "u003", "--for", "u004", "--for", "u003", "--json"))
     assert [answer["user"] for answer in two["results"]] == ["u003", "u004"]
-    assert two["results"][0] == one
+    assert two["results"][0] | {"suggestions": []} == one
+
+
+def test_json_suggests_what_may_be_meant_by_unknown_ids(saved, shell):
+    answer = json.loads(shell.ok("recommend", saved, "--history", "1004,01000,nothing", "--json"))
+    assert answer["unknown"] == ["01000", "nothing"]
+    [suggestion] = answer["suggestions"]
+    assert (suggestion["unknown"], suggestion["items"][0]["item"]) == ("01000", 1000)
 
 
 def test_no_history_is_what_is_popular(saved, model, shell):

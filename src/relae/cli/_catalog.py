@@ -84,13 +84,25 @@ class Catalog:
         return ", ".join(f"{readable(item)}{self.meant(str(item))}" for item in unknown[:_MANY]) + others
 
     def meant(self, text: str) -> str:
-        """Return the items that may be meant by an unknown id, as a hint: ids that are alike, or titles; or nothing."""
-        found = self.items.positions(self.items.alike(text)).tolist()
+        """Return the items that may be meant by an unknown id as a hint, or nothing."""
+        columns = self._columns_meant(text)
+        return f" (did you mean {', '.join(map(self._with_title, columns))}?)" if columns else ""
+
+    def suggestions(self, unknown: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the items that may be meant by the first few unknown ids, as the service answers them."""
+        meant = ((stranger, self._columns_meant(str(stranger))) for stranger in unknown[:_FEW])
+        return [
+            {"unknown": stranger, "items": list(map(self.record, columns))} for stranger, columns in meant if columns
+        ]
+
+    def _columns_meant(self, text: str) -> list[int]:
+        """Return the columns of items whose ids are like a text, or whose titles have its words."""
+        found: list[int] = self.items.positions(self.items.alike(text)).tolist()
         words = text.lower().split()
         titles = [] if self.titles is None or not words else self.titles.tolist()
         by_title = [column for column, title in enumerate(titles) if title and _has_words(title.lower(), words)]
         found += sorted(by_title, key=lambda column: -self.counts[column])[: _FEW - len(found)]
-        return f" (did you mean {', '.join(map(self._with_title, dict.fromkeys(found)))}?)" if found else ""
+        return list(dict.fromkeys(found))
 
     def _with_title(self, column: int) -> str:
         title = "" if self.titles is None else readable(self.titles[column])

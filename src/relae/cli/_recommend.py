@@ -79,7 +79,10 @@ def recommend(path: Path, request: Request) -> None:
         return
     answers = [_answer(catalog, asked, row, request, options) for row in range(asked.matrix.shape[0])]
     if request.as_json:
-        print_json(answers[0] if len(answers) == 1 else {"results": answers})
+        single = len(answers) == 1
+        print_json(
+            answers[0] | {"suggestions": catalog.suggestions(asked.strangers)} if single else {"results": answers}
+        )
         return
     _warn(console, catalog, asked)
     shown = output()
