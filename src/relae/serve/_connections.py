@@ -145,6 +145,9 @@ class Connection(HttpToolsProtocol):
         self._crowd.discard(self)
         self._tell_of_the_end()
         super().connection_lost(exc)
+        if self._held is not None:  # never answered: without circles there is nothing for the garbage collector to do
+            self._held, self.cycle = None, None  # type: ignore[assignment]
+            self._unanswered.clear()
 
     def data_received(self, data: bytes) -> None:
         """Read on, unless it is too much."""
