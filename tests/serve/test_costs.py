@@ -52,7 +52,7 @@ def test_lists_are_ranked_no_longer_than_the_catalog(folder, model):
 def test_the_reasons_of_many_items_are_refused(client):
     few = {"histories": [[7]] * 25, "k": 40, "explain": True}
     assert client.post("/v1/recommend/batch", json=few).status_code == 200
-    error = refused(client.post("/v1/recommend/batch", json=few | {"histories": [[7]] * 26}))
+    error = refused(client.post("/v1/recommend/batch", json=few | {"histories": [[7]] * 26}), 413)
     assert error["field"] == "explain"
     assert "26 lists of 40 are 1,040 items" in error["message"]
 

@@ -1,6 +1,7 @@
 """The OpenAPI schema tells the truth: schemathesis asks everything it allows and much that it does not."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ CONFIG = """
 "path.item" = ["7", "37", "107"]
 
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", 403, 404, 413]  # an unknown item, or a body that is too large, is a good question
+expected-statuses = ["2xx", 403, 404, 413]  # an unknown item, or more than one answer holds, is a good question
 
 [checks.negative_data_rejection]
 expected-statuses = ["4xx"]
@@ -33,6 +34,8 @@ def schemathesis(client, folder: Path, *options, examples=25):
     """Run it with all its checks; the number of cases that it made."""
     (folder / "schemathesis.toml").write_text(CONFIG)
     program = Path(sys.executable).with_name("schemathesis")
+    if "CI" in os.environ:  # new examples are looked for at a desk, not at the gate
+        options = (*options, "--generation-deterministic")
     arguments = ["--config-file", str(folder / "schemathesis.toml"), "run", f"{client.base_url}/openapi.json"]
     done = subprocess.run(
         [program, *arguments, "--max-examples", str(examples), "--no-color", *options],

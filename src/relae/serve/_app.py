@@ -44,7 +44,7 @@ _ERRORS = {
     403: "This service has no API key, and so no reload over HTTP.",
     404: "There is no such item or user.",
     409: "The new model cannot be used; the old one stays.",
-    413: "The body is too large.",
+    413: "The body, or the answer that it asks for, is too large.",
     422: "The question cannot be understood, or not be answered by this model.",
     503: "Not ready yet, or too busy: try again.",
 }

@@ -64,7 +64,7 @@ class Options:
         ):
             if lists * k > most:
                 raise Problem(
-                    422,
+                    413,
                     f"{lists:,} lists of {k:,} are {lists * k:,} items, and {what} {most:,}: ask for fewer at a time",
                     field,
                 )
