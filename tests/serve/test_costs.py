@@ -1,9 +1,7 @@
 """What a request may cost is in proportion to what it asks for."""
 
-import numpy as np
 import pytest
 
-from relae.serve import _search
 from relae.serve._snapshot import Snapshot
 from tests.serve.running import serving_another
 from tests.serve.test_refusals import refused
@@ -55,19 +53,3 @@ def test_the_reasons_of_many_items_are_refused(client):
     error = refused(client.post("/v1/recommend/batch", json=few | {"histories": [[7]] * 26}), 413)
     assert error["field"] == "explain"
     assert "26 lists of 40 are 1,040 items" in error["message"]
-
-
-def test_a_search_looks_for_ten_distinct_words(monkeypatch):
-    scans, plain = [], _search._contain
-
-    def counting(texts, part):
-        scans.append(part)
-        return plain(texts, part)
-
-    monkeypatch.setattr(_search, "_contain", counting)
-    ten = "alpha bravo charlie delta echo foxtrot golf hotel india juliet"
-    index = _search.TitleIndex([f"{ten} {at}" for at in range(50)], np.arange(50))
-    assert len(index.find(f"{ten} 7 {ten} 7 " * 20)) == 50  # the 7 is the shortest, and one too many
-    assert len(scans) == 3 * 10
-    assert len(index.find("alpha 7 alpha 7")) == 5  # 7, 17, 27, 37, 47
-    assert len(scans) == 3 * 10 + 3 * 2

@@ -12,11 +12,11 @@ from rich.markup import escape
 
 from relae import store
 from relae._common.words import in_bytes
-from relae.cli._catalog import linear, opened
 from relae.cli._columns import Columns
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read
 from relae.cli._evaluate import judged_by, strangers
+from relae.cli._model import open_with_dials, require
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.errors import DataError
@@ -42,8 +42,8 @@ def compact(
     as_json: bool,
 ) -> None:
     """Make the small model, save it, and judge both by the users of some data if asked to."""
-    saved, found = opened(path)
-    model: LinearAutoencoder = linear(found, "compact")
+    saved, _ = open_with_dials(path)
+    model: LinearAutoencoder = require(saved.model, saved.model.closed_form, "compact")
     if out.resolve() == path.resolve():
         raise DataError(f"{out} is the model itself: name another --out")
     console = errors()

@@ -15,11 +15,11 @@ from relae._common.files import lock_file, write_text
 from relae._common.progress import Progress
 from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.cli._catalog import linear, opened
 from relae.cli._choice import chosen_model, read_run, source_of
 from relae.cli._columns import Columns
 from relae.cli._console import errors, output
 from relae.cli._data import Division, about_low_ratings, load, read
+from relae.cli._model import open_with_dials, require
 from relae.cli._progress import progress_bar
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning
@@ -55,7 +55,7 @@ class Wanted:
                 f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_KINDS)}: name another file"
             )
         for xi in self.xis or ():
-            linear(model, "--xis")
+            require(model, "xi" in model.dials, "--xis")
             check_xi(xi)
 
     def reserved(self) -> AbstractContextManager[None]:
@@ -135,7 +135,7 @@ def of_model(
     for name, value in refused.items():
         if value is not None:
             raise DataError(f"--{name} is for a model that is yet to be fitted: leave it out, or leave --on out")
-    saved, model = opened(Path(path))
+    saved, model = open_with_dials(Path(path))
     if not model.folds_in:
         name = type(model).__name__
         raise DataError(

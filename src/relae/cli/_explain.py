@@ -1,18 +1,20 @@
-"""`relae explain`: what each item of a history adds to a score."""
+"""`relae explain`: show what each item of a history adds to a score."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.text import Text
 
 from relae._common.checks import check_whole
 from relae._common.words import in_count
+from relae.catalog import Catalog
 from relae.cli import _histories
-from relae.cli._catalog import Catalog, in_signs, linear, opened, readable, standing
 from relae.cli._console import errors, output, print_json, show_table, table
-from relae.cli._histories import Asked
-from relae.cli._recommend import because
+from relae.cli._histories import UserHistories
+from relae.cli._items import find_column, name_unknown, readable
+from relae.cli._model import open_with_dials, require, show_dials
+from relae.models import dial_values
 from relae.store import Saved
 
 
@@ -29,50 +31,55 @@ def explain(
 ) -> None:
     """Show why an item has its score, in the k items of the history that matter most."""
     check_whole("k", k)
-    whose = _histories.one_source(**{"history": history, "history_file": history_file, "for": user})
-    saved, model = opened(path, dials)
+    source = _histories.check_source(**{"history": history, "history_file": history_file, "for": user})
+    saved, model = open_with_dials(path, dials)
     catalog = Catalog(model)
-    column = catalog.column(item)
+    column = find_column(catalog, item)
     record = catalog.record(column)
-    explaining = linear(model, "explain")
-    asked = _asked(whose, saved, catalog, history, history_file, user)
-    why = explaining.explain(asked.matrix, record["item"])
-    had = asked.has_had(column)
-    scored = {"item": record, "score": why.score, "seen": bool(had)}
-    answer = {**scored, **standing(model), "because": because(catalog, why)}
+    require(model, model.explains, "explain")
+    histories = _read_history(source, saved, catalog, history, history_file, user)
+    explanation = cast(Any, model).explain(histories.matrix, record["item"])
+    seen = histories.describe_seen(column)
+    answer = {
+        "item": record,
+        "score": explanation.score,
+        "seen": bool(seen),
+        **dial_values(model),
+        "because": catalog.reasons([explanation])[0],
+    }
     if as_json:
         print_json(answer)
         return
-    if asked.strangers:
-        unknown = catalog.named(asked.strangers)
+    if histories.unknown_items:
+        unknown = name_unknown(catalog, histories.unknown_items)
         errors().print(f"unknown to the model, and ignored: {unknown}", style="yellow", markup=False, soft_wrap=True)
-    _show(answer, k, had)
+    _show(answer, k, seen)
 
 
-def _asked(
-    whose: str,
+def _read_history(
+    source: str,
     saved: Saved,
     catalog: Catalog,
     history: str | None,
     history_file: Path | None,
     user: str | None,
-) -> Asked:
-    if whose == "for":
-        return _histories.of_users(saved, [user or ""])
-    if whose == "history":
-        return _histories.single(catalog, _histories.split_ids(history))
+) -> UserHistories:
+    if source == "for":
+        return _histories.select_users(saved, [user or ""])
+    if source == "history":
+        return _histories.encode_single(catalog, _histories.split_ids(history))
     assert history_file is not None
-    return _histories.single(catalog, _histories.read_ids(history_file))
+    return _histories.encode_single(catalog, _histories.read_ids(history_file))
 
 
-def _show(answer: dict[str, Any], k: int, had: str) -> None:
+def _show(answer: dict[str, Any], k: int, seen: str) -> None:
     console, record, reasons = output(), answer["item"], answer["because"]
     name = readable(record["title"]) or readable(record["item"])
     known = f"{in_count(record['popularity'], 'user')}, {record['group']}"
-    about = f"  item {readable(record['item'])}, {known}, {in_signs(answer)}"
+    about = f"  item {readable(record['item'])}, {known}, {show_dials(answer)}"
     console.print(Text.assemble((name, "bold"), (about, "dim")))
-    if had:
-        console.print(f"{had}, so that it is recommended only with --include-seen", style="yellow")
+    if seen:
+        console.print(f"{seen}, so that it is recommended only with --include-seen", style="yellow")
     console.print(f"score {answer['score']:.4f} =")
     shown = table(">adds", ">share", "item", "~title")
     largest = sorted(reasons, key=lambda reason: -abs(reason["contribution"]))[:k]

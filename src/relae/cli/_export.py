@@ -9,8 +9,9 @@ import polars as pl
 import scipy.sparse as sp
 
 from relae._common.progress import Progress
-from relae.cli._catalog import Catalog, linear, opened
+from relae.catalog import Catalog
 from relae.cli._console import errors, output
+from relae.cli._model import open_with_dials, require
 from relae.cli._progress import progress_bar
 from relae.cli._rows import id_series, id_type, row_format, write_rows
 from relae.ranking import rank
@@ -23,8 +24,8 @@ def export(
     kind = row_format(out, asked_format)
     if top < 1:
         raise ValueError(f"--top must be at least 1, got {top!r}")
-    _, model = opened(path, dials)
-    catalog, weighing = Catalog(model), linear(model, "export")
+    _, model = open_with_dials(path, dials)
+    catalog, weighing = Catalog(model), require(model, model.closed_form, "export")
     schema = {"item": id_type(catalog.items), "rank": pl.Int32, "other": id_type(catalog.items)}
     schema["weight"] = pl.Float32 if weighing.inverse_.dtype == np.float32 else pl.Float64
     console = errors()

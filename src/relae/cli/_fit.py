@@ -14,11 +14,11 @@ from rich.markup import escape
 from relae import store
 from relae._common.words import in_bytes
 from relae.baselines import Trained
-from relae.cli._catalog import known_users, more_facts, own_facts
 from relae.cli._choice import Run, chosen_model, read_run, source_of
 from relae.cli._cluster import connected, on_cluster, partitions
 from relae.cli._console import errors, facts, output, print_json
 from relae.cli._data import read, shape
+from relae.cli._model import describe_extensions, describe_fit, describe_users
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.distributed import Partitions
@@ -155,18 +155,18 @@ def _show(
             else ""
         )
         rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
-        rows |= {name: text for name, text in more_facts(model).items() if text}
+        rows |= describe_extensions(model)
         kind = "exact to" if model.plan_.exact else "approximate"
         rows[kind] = _precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
     else:
-        rows |= own_facts(model)
+        rows |= describe_fit(model)
     if isinstance(model, Trained) and model.validation_share > 0:
         whose = "of the users" if model.folds_in else "of every user's items"
         rows["validated by"] = f"{model.validation_share:.0%} {whose}, which it was not trained on"
     rows |= {
         "data": f"{title}: {data['users']:,} users × {data['items']:,} items, {data['interactions']:,} interactions",
-        "users": known_users(saved),
+        "users": describe_users(saved),
         "saved in": f"{saved.path}, {in_bytes(saved.size)}",
         "time": f"{seconds['fit']:.1f} s to read and fit, {seconds['save']:.1f} s to save",
     }

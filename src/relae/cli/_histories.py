@@ -1,4 +1,4 @@
-"""Histories on the command line: on the line, in a file, of users by id, or of all users of a table."""
+"""Histories for the command line: written in it, in a file, of users by id, or of all users of a table."""
 
 import json
 import sys
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from relae.cli._catalog import Catalog, near
+from relae.catalog import Catalog
+from relae.cli._items import name_unknown, show_examples, show_similar_ids, suggest
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr
@@ -18,31 +19,31 @@ from relae.store import Saved
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Histories on the columns of a model, whose they are, and what the model does not know of them."""
+class UserHistories:
+    """Histories on the columns of a model, their users, and the items that the model does not know."""
 
     matrix: Csr  # (users, items)
     users: Ids | None  # None for a history that is nobody's
     unknown: int = 0
-    strangers: Sequence[Any] = ()  # the unknown items of a single history
-    seen: Csr | None = None  # what users have had beside their histories : (users, items)
+    unknown_items: Sequence[Any] = ()  # of a single history
+    seen: Csr | None = None  # other items that the users have had : (users, items)
     dropped: Mapping[str, int] = field(default_factory=dict)  # users of a table who have no history, by filter
 
-    def has_had(self, column: int) -> str:
+    def describe_seen(self, column: int) -> str:
         """Say whether the user of a single history has had an item: in it, seen beside it, or not."""
         if column in self.matrix.indices:
             return "in the history"
         return "seen beside the history" if self.seen is not None and column in self.seen.indices else ""
 
 
-def one_source(**given: Any) -> str:
+def check_source(**options: Any) -> str:
     """Return the name of the one option that says whose history; none or several are an error."""
-    names = {name: f"--{name.replace('_', '-')}" for name in given}
-    found = [name for name, value in given.items() if value not in (None, False, [])]
-    if len(found) != 1:
-        said = " and ".join(names[name] for name in found) or "nothing"
-        raise DataError(f"whose history? Give one of {', '.join(names.values())}; got {said}")
-    return found[0]
+    names = {name: f"--{name.replace('_', '-')}" for name in options}
+    used = [name for name, value in options.items() if value not in (None, False, [])]
+    if len(used) != 1:
+        got = " and ".join(names[name] for name in used) or "nothing"
+        raise DataError(f"whose history? Give one of {', '.join(names.values())}; got {got}")
+    return used[0]
 
 
 def split_ids(text: str | None) -> list[str] | None:
@@ -67,29 +68,29 @@ def read_ids(path: Path) -> Any:
         ) from error
 
 
-def all_ids(text: str | None, file: Path | None) -> list[str] | None:
-    """Return the ids of an option and of its file together; None if neither is given."""
+def combine_ids(text: str | None, file: Path | None) -> list[str] | None:
+    """Return the ids of an option and of its file together; None without both."""
     if text is None and file is None:
         return None
     return [*(split_ids(text) or []), *(map(str, read_ids(file)) if file is not None else [])]
 
 
-def single(catalog: Catalog, history: Any) -> Asked:
+def encode_single(catalog: Catalog, history: Any) -> UserHistories:
     """Return one history, a list of ids or a mapping from ids to weights; one of unknown items alone is an error."""
-    given = encode(history, catalog.items)
-    if not given.single:
+    encoded = encode(history, catalog.items)
+    if not encoded.single:
         raise DataError("several histories at once come as a table: --histories TABLE")
     ids = list(history)
-    strangers = [ids[at] for at in np.flatnonzero(catalog.items.positions(ids) < 0)]
-    if ids and len(strangers) == len(ids):
-        hint = "" if any(catalog.meant(str(item)) for item in strangers[:3]) else catalog.examples(str(ids[0]))
-        raise DataError(f"the model knows no item of the history, {catalog.named(strangers)}{hint}")
-    return Asked(given.matrix, None, given.unknown, strangers)
+    unknown = [ids[at] for at in np.flatnonzero(catalog.items.positions(ids) < 0)]
+    if ids and len(unknown) == len(ids):
+        hint = "" if any(suggest(catalog, item) for item in unknown[:3]) else show_examples(catalog, str(ids[0]))
+        raise DataError(f"the model knows no item of the history, {name_unknown(catalog, unknown)}{hint}")
+    return UserHistories(encoded.matrix, None, encoded.unknown, unknown)
 
 
-def of_users(saved: Saved, users: Sequence[str]) -> Asked:
+def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
     """Return the saved histories of some users."""
-    known = kept(saved)
+    known = saved_histories(saved)
     users = list(dict.fromkeys(users))
     rows = known.users.positions(users)
     for user, row in zip(users, rows.tolist(), strict=True):
@@ -98,13 +99,14 @@ def of_users(saved: Saved, users: Sequence[str]) -> Asked:
         reason = None if known.dropped is None else known.dropped.why(user)
         if reason is not None:
             raise DataError(f"user {user!r} was dropped by {reason} before the fit: give a --history instead")
-        raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{near(user, known.users)}")
-    chosen = known.select_users(rows)
-    return Asked(chosen.matrix, chosen.users, seen=chosen.seen)
+        hint = show_similar_ids(user, known.users)
+        raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{hint}")
+    selected = known.select_users(rows)
+    return UserHistories(selected.matrix, selected.users, seen=selected.seen)
 
 
-def kept(saved: Saved) -> Interactions:
-    """Return the histories that a model has kept."""
+def saved_histories(saved: Saved) -> Interactions:
+    """Return the histories of the users of the fit; an error if they were not saved."""
     if saved.histories is None:
         raise DataError(
             f"{saved.path} was saved without the users' histories: give a --history, or fit it again with --histories"
@@ -112,8 +114,8 @@ def kept(saved: Saved) -> Interactions:
     return saved.histories
 
 
-def of_table(model: HistoryRecommender, data: Interactions) -> Asked:
+def encode_table(model: HistoryRecommender, data: Interactions) -> UserHistories:
     """Return the histories of all users of a table."""
-    given = encode(data, model.items_)
+    encoded = encode(data, model.items_)
     dropped = {} if data.dropped is None else data.dropped.counts()
-    return Asked(given.matrix, data.users, given.unknown, seen=given.seen, dropped=dropped)
+    return UserHistories(encoded.matrix, data.users, encoded.unknown, seen=encoded.seen, dropped=dropped)

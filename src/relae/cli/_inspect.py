@@ -1,4 +1,4 @@
-"""`relae inspect`: what is in a model folder."""
+"""`relae inspect`: show the contents of a model folder."""
 
 from pathlib import Path
 from typing import Any
@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from relae._common.words import in_bytes
-from relae.cli._catalog import Catalog, known_users, more_facts, opened, own_facts, readable
+from relae.catalog import Catalog, Item
 from relae.cli._console import errors, facts, output, print_json, show_table, table
-from relae.models import LinearAutoencoder
-from relae.recommender import HistoryRecommender
+from relae.cli._items import readable
+from relae.cli._model import describe_extensions, describe_fit, describe_users, open_with_dials
 from relae.store import Saved
 
 _POPULAR = 5
@@ -27,20 +27,18 @@ _FORMS = {
 def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
     """Show the model, the data it was fitted to, its arrays and its most popular items."""
     with errors().status(f"checking {path}" if verify else f"opening {path}"):
-        saved, model = opened(path, verify=verify)
+        saved, model = open_with_dials(path, verify=verify)
     catalog = Catalog(model)
-    order = np.lexsort((np.arange(len(catalog.items)), -catalog.counts))
-    popular = [catalog.record(int(column)) for column in order[:_POPULAR]]
+    popular = [catalog.record(column) for column in catalog.popular[:_POPULAR].tolist()]
     if as_json:
         held = {"holds_histories": model.holds_histories}
         print_json({**saved.info, **held, "size": saved.size, "verified": verify, "popular": popular})
         return
-    _show(output(), saved, model, popular, verify)
+    _show(output(), saved, popular, verify)
 
 
-def _show(
-    console: Console, saved: Saved, model: HistoryRecommender, popular: list[dict[str, Any]], verified: bool
-) -> None:
+def _show(console: Console, saved: Saved, popular: list[Item], verified: bool) -> None:
+    model: Any = saved.model
     info = saved.info
     data, fitted, versions = info["data"], info["fitted"], info["versions"]
     rows = {
@@ -49,19 +47,19 @@ def _show(
         f"{data['interactions']:,} interactions",
         "density": f"{data['density']:.3%}, Gini of popularity {data['gini']:.2f}",
         "titles": "yes" if data["titles"] else "no",
-        "users": known_users(saved),
+        "users": describe_users(saved),
     }
-    if isinstance(model, LinearAutoencoder):
+    if model.closed_form:
         low, high = model.xi_interval_
         l2 = f"l2 {model.l2_:g}" + (" by a rule from the data" if model.l2 is None else "")
         rows |= {
             "fit": f"{fitted['solver']} solver, {fitted['dtype']}, {l2}, residual {model.residual_:.0e}",
             "ξ": f"{model.xi:g}; between {low:.3f} and {high:.3f} it changes recommendations",
-            **{name: text for name, text in more_facts(model).items() if text},
+            **describe_extensions(model),
+            "form": f"{fitted['form']}: {_FORMS[fitted['form']]}",
         }
-        rows["form"] = f"{fitted['form']}: {_FORMS[fitted['form']]}"
     else:
-        rows |= own_facts(model)
+        rows |= describe_fit(model)
     rows |= {
         "created": info["created"],
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),

@@ -1,4 +1,4 @@
-"""`relae similar`: what goes together once all other items are accounted for."""
+"""`relae similar`: show items that go together once all other items are accounted for."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,35 +7,28 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from relae.cli._catalog import Catalog, linear, opened, readable
+from relae.catalog import Catalog
 from relae.cli._console import output, print_json, show_table, table
+from relae.cli._items import find_column, limit_k, readable
+from relae.cli._model import open_with_dials, require
 
 
 def similar(path: Path, items: Sequence[str], k: int, *, as_json: bool) -> None:
     """Show the items most similar to each of some."""
-    _, model = opened(path)
+    _, model = open_with_dials(path)
     catalog = Catalog(model)
-    k = catalog.places(k, "--k")
-    columns = [catalog.column(item) for item in items]
-    answers = [_answer(catalog, linear(model, "similar"), column, k) for column in columns]
+    k = limit_k(catalog, k, "--k")
+    columns = [find_column(catalog, item) for item in items]
+    require(model, model.explains, "similar")
+    answers = [{"item": catalog.record(column), "items": catalog.similar(column, k)} for column in columns]
     if as_json:
         print_json(answers[0] if len(answers) == 1 else {"results": answers})
         return
     console = output()
-    for place, answer in enumerate(answers):
-        if place:
+    for number, answer in enumerate(answers):
+        if number:
             console.print()
         _show(console, answer)
-
-
-def _answer(catalog: Catalog, model: Any, column: int, k: int) -> dict[str, Any]:
-    """Return the neighbours of one item as the service answers them."""
-    record = catalog.record(column)
-    ids, scores = model.similar_items(record["item"], k)
-    known = [(item, float(score)) for item, score in zip(ids, scores, strict=True) if item is not None]
-    columns = catalog.items.positions([item for item, _ in known]).tolist()
-    found = [catalog.record(at) | {"similarity": score} for at, (_, score) in zip(columns, known, strict=True)]
-    return {"item": record, "items": found}
 
 
 def _show(console: Console, answer: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
-from relae.models._parameters import DIALS, DROPOUT, FAMILY, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI
+from relae.models._parameters import DIALS, DROPOUT, FAMILY, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI, dial_values
 from relae.recommender import Parameter, Range
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Dial",
     "Explanation",
     "LinearAutoencoder",
+    "dial_values",
     "suggested_l2",
 ]
 

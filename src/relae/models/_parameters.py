@@ -1,7 +1,7 @@
 """The parameters of the linear autoencoders, each declared once."""
 
 from relae.algebra import NORMS, XIS
-from relae.recommender import Parameter, Range
+from relae.recommender import HistoryRecommender, Parameter, Range
 
 L2 = Parameter(
     "l2",
@@ -54,3 +54,8 @@ DIALS = (XI, ITEM_NORM, PROPENSITY)
 
 FAMILY = (L2, DROPOUT, USER_NORM, *DIALS)
 """The parameters of the closed form; of a model that has no parameter of a name, it is a constant."""
+
+
+def dial_values(model: HistoryRecommender) -> dict[str, float | None]:
+    """Return the values of a model's dials, by name; None where it has none."""
+    return {dial.name: float(getattr(model, dial.name)) if dial.name in model.dials else None for dial in DIALS}

@@ -1,13 +1,11 @@
 """The answers, as types: what mypy checks in the code is what OpenAPI shows to callers."""
 
-from typing import TYPE_CHECKING, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
+from relae.catalog import Id, Item, Reason, RecommendedItem, SimilarItem, Suggestion
 from relae.models import DIALS
-
-Id = int | str
-
 
 if TYPE_CHECKING:
 
@@ -16,31 +14,6 @@ if TYPE_CHECKING:
 
 else:
     Dials = TypedDict("Dials", {dial.name: float | None for dial in DIALS})
-
-
-class Item(TypedDict):
-    """An item: its popularity is its number of users in the training data; the head is the most popular fifth."""
-
-    item: Id
-    title: str | None
-    popularity: int
-    group: Literal["head", "tail"]
-
-
-class Because(TypedDict):
-    """What an item of the history adds to a score, and its share of all that is added."""
-
-    item: Id
-    title: str | None
-    share: float
-    contribution: float
-
-
-class RecommendedItem(Item):
-    """An item of a list; `because` only if it was asked for."""
-
-    score: float
-    because: NotRequired[list[Because]]
 
 
 class Recommendation(Dials):
@@ -56,13 +29,6 @@ class Recommendation(Dials):
     known: int
     unknown: list[Id]
     popular: bool
-
-
-class Suggestion(TypedDict):
-    """Items that may be meant by an id that the model does not know."""
-
-    unknown: Id
-    items: list[Item]
 
 
 class SingleRecommendation(Recommendation):
@@ -98,12 +64,6 @@ class FoundItems(TypedDict):
     total: int
 
 
-class SimilarItem(Item):
-    """An item, and its partial correlation with another one."""
-
-    similarity: float
-
-
 class SimilarItems(TypedDict):
     """The items most similar to one item."""
 
@@ -121,7 +81,7 @@ class Explained(Dials):
     item: Item
     score: float
     seen: bool
-    because: list[Because]
+    because: list[Reason]
 
 
 class Limits(TypedDict):

@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
 from relae import __version__
+from relae.catalog import Item
 from relae.errors import RelaeError
 from relae.serve import _answers, _questions, _replies
 from relae.serve._middleware import LimitBody, LimitHosts, Observe
@@ -195,7 +196,7 @@ def _add_items(desk: _Desk) -> None:
         limit = _questions.read_whole(request.query_params, "limit", 20, desk.settings.max_k)
         return _json(await desk.take(request, lambda: _replies.encode(_replies.search(snapshot, text, limit))))
 
-    @desk.route("GET", "/v1/items/{item:path}", _answers.Item, desk.schemas.item(), 401, 404)
+    @desk.route("GET", "/v1/items/{item:path}", Item, desk.schemas.item(), 401, 404)
     async def item(request: Request) -> Response:
         """Return one item."""
         snapshot, name = desk.allowed(request), request.path_params["item"]

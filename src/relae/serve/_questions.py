@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from relae.algebra import NORMS, XIS
+from relae.catalog import MAX_QUERY
 from relae.models import DIALS
 from relae.serve._problem import Problem, shown
 from relae.serve._settings import Settings
@@ -20,7 +21,6 @@ Dials = Mapping[str, float]
 
 # Larger ones could overflow in float32 on their way through a model; a history needs none.
 MAX_WEIGHT = 1e9
-MAX_QUERY = 500  # characters of a search
 
 
 @dataclass(frozen=True, slots=True)

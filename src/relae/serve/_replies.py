@@ -2,41 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from relae.models import Dial, Explanation
-from relae.serve._answers import (
-    Because,
-    Explained,
-    FoundItems,
-    Id,
-    Item,
-    PathPoint,
-    Recommendation,
-    RecommendedItem,
-    SimilarItem,
-    SimilarItems,
-    SingleRecommendation,
-    Suggestion,
-)
+from relae.catalog import Id, Item
+from relae.models import Dial
 from relae.serve._answers import (
     Dials as DialValues,
+)
+from relae.serve._answers import (
+    Explained,
+    FoundItems,
+    PathPoint,
+    Recommendation,
+    SimilarItems,
+    SingleRecommendation,
 )
 from relae.serve._problem import Problem
 from relae.serve._questions import BatchQuestion, Dials, ExplainQuestion, PathQuestion, RecommendQuestion, Wish
 from relae.serve._snapshot import Snapshot, Taste
 
 _PATH_POINTS = 21  # ξ of a path if none are given
-_REASONS = 3  # items of a history that a recommended item is because of
 # A batch is worked off in turns of so much, so that its memory is bounded and other requests get theirs in between.
 _TURN_HISTORIES, _TURN_ITEMS = 16, 5_000
-_EXPLAINED_AT_ONCE = 100
-_SUGGESTED = 3  # unknown ids of a history that are looked for; each costs a search
 
 
 def encode(answer: Any) -> bytes:
@@ -56,7 +47,7 @@ class Options:
     @classmethod
     def of(cls, snapshot: Snapshot, wish: Wish, lists: int = 1) -> "Options":
         """Look up the ids of a wish for so many lists, and refuse what would cost too much."""
-        k = min(wish.k, len(snapshot.ids))
+        k = min(wish.k, len(snapshot.catalog.ids))
         limits = snapshot.description["limits"]
         for most, what, field in (
             (limits["results"], "an answer has at most", "k"),
@@ -80,13 +71,7 @@ def recommend(snapshot: Snapshot, question: RecommendQuestion) -> SingleRecommen
     """Answer with one list."""
     taste = snapshot.taste(question.who)
     [result] = _lists(snapshot, [taste], Options.of(snapshot, question.wish))
-    return {**result, "suggestions": _suggestions(snapshot, taste.unknown[:_SUGGESTED])}
-
-
-def _suggestions(snapshot: Snapshot, unknown: Sequence[Id]) -> list[Suggestion]:
-    """Return what may be meant by unknown ids, without those of which nothing is known."""
-    meant = ((stranger, [snapshot.item(column) for column in snapshot.meant(stranger)]) for stranger in unknown)
-    return [{"unknown": stranger, "items": items} for stranger, items in meant if items]
+    return {**result, "suggestions": snapshot.catalog.suggestions(taste.unknown)}
 
 
 def batch_turns(snapshot: Snapshot, question: BatchQuestion) -> tuple[list[list[Taste]], Options]:
@@ -146,10 +131,10 @@ def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
     column = snapshot.column(question.item)
     model = cast(Any, snapshot.at(question.dials))
     taste = snapshot.taste(question.who)
-    [explanation] = model.explain_all(snapshot.matrix([taste]), [snapshot.ids[column]])
-    [because] = _because(snapshot, [explanation], None)
+    [explanation] = model.explain_all(snapshot.matrix([taste]), [snapshot.catalog.ids[column]])
+    [because] = snapshot.catalog.reasons([explanation])
     return {
-        "item": snapshot.item(column),
+        "item": snapshot.catalog.record(column),
         "score": explanation.score,
         "seen": taste.has_had(column),
         **snapshot.standing(question.dials),
@@ -159,25 +144,20 @@ def explain(snapshot: Snapshot, question: ExplainQuestion) -> Explained:
 
 def search(snapshot: Snapshot, query: str, limit: int) -> FoundItems:
     """Answer with the items that a search finds."""
-    found = snapshot.search(query)
-    return {"items": [snapshot.item(column) for column in found[:limit].tolist()], "total": len(found)}
+    found = snapshot.catalog.search(query)
+    return {"items": [snapshot.catalog.record(column) for column in found[:limit].tolist()], "total": len(found)}
 
 
 def item(snapshot: Snapshot, name: Id) -> Item:
     """Answer with one item."""
-    return snapshot.item(snapshot.column(name))
+    return snapshot.catalog.record(snapshot.column(name))
 
 
 def similar(snapshot: Snapshot, name: Id, k: int) -> SimilarItems:
     """Answer with the items most similar to one."""
     column = snapshot.column(name)
-    ids, scores = snapshot.needs("similar items").similar_items(snapshot.ids[column], k)
-    columns = snapshot.model.items_.positions([found for found in ids if found is not None])
-    items: list[SimilarItem] = [
-        {**snapshot.item(other), "similarity": score}
-        for other, score in zip(columns.tolist(), scores[: len(columns)].tolist(), strict=True)
-    ]
-    return {"item": snapshot.item(column), "items": items}
+    snapshot.needs("similar items")
+    return {"item": snapshot.catalog.record(column), "items": snapshot.catalog.similar(column, k)}
 
 
 # --- lists ---------------------------------------------------------------------------------------------------------
@@ -193,13 +173,9 @@ def _lists(snapshot: Snapshot, tastes: Sequence[Taste], options: Options) -> lis
     dials = snapshot.standing(wish.dials)
     results: list[Recommendation] = []
     for row, taste in enumerate(tastes):
-        columns = [column for column in ids[row].tolist() if column >= 0]
-        items: list[RecommendedItem] = [
-            cast(RecommendedItem, {**snapshot.item(column), "score": score})
-            for column, score in zip(columns, scores[row].tolist(), strict=False)
-        ]
+        items = snapshot.catalog.recommended(ids[row].tolist(), scores[row].tolist())
         if wish.explain:
-            _add_reasons(snapshot, model, matrix[[row]], items)
+            snapshot.catalog.add_reasons(items, matrix[[row]], model)
         results.append(
             {
                 "items": items,
@@ -214,40 +190,12 @@ def _lists(snapshot: Snapshot, tastes: Sequence[Taste], options: Options) -> lis
     return results
 
 
-def _add_reasons(snapshot: Snapshot, model: Any, history: Any, items: list[RecommendedItem]) -> None:
-    for start in range(0, len(items), _EXPLAINED_AT_ONCE):
-        some = items[start : start + _EXPLAINED_AT_ONCE]
-        explanations = model.explain_all(history, [entry["item"] for entry in some])
-        for entry, because in zip(some, _because(snapshot, explanations, _REASONS), strict=True):
-            entry["because"] = because
-
-
-def _because(snapshot: Snapshot, explanations: Sequence[Explanation], most: int | None) -> list[list[Because]]:
-    """The reasons of each explanation: all of them, or the largest that are positive."""
-    named = [explanation.items[:most] for explanation in explanations]
-    columns = iter(snapshot.model.items_.positions(list(chain.from_iterable(named))).tolist())
-    return [
-        [
-            {"item": name, "title": snapshot.title(column), "share": share, "contribution": contribution}
-            for name, column, share, contribution in zip(
-                names,
-                columns,  # each list takes as many as it has names, which must come first for that
-                explanation.shares[:most].tolist(),
-                explanation.contributions[:most].tolist(),
-                strict=False,
-            )
-            if most is None or contribution > 0
-        ]
-        for names, explanation in zip(named, explanations, strict=True)
-    ]
-
-
 def _point(snapshot: Snapshot, dials: DialValues, padded: list[int]) -> PathPoint:
     columns = [column for column in padded if column >= 0]
     count = len(columns)
     return {
         **dials,
-        "popularity": sum(snapshot.popularity[column] for column in columns) / count if count else None,
-        "tail_share": sum(not snapshot.is_head[column] for column in columns) / count if count else None,
-        "items": [snapshot.ids[column] for column in columns],
+        "popularity": sum(snapshot.catalog.popularity[column] for column in columns) / count if count else None,
+        "tail_share": sum(not snapshot.catalog.in_head[column] for column in columns) / count if count else None,
+        "items": [snapshot.catalog.ids[column] for column in columns],
     }

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from relae.catalog import MAX_QUERY, MAX_WORDS
 from relae.models import DIALS
 from relae.recommender import Parameter
-from relae.serve._questions import MAX_QUERY, MAX_WEIGHT
-from relae.serve._search import MAX_WORDS
+from relae.serve._questions import MAX_WEIGHT
 from relae.serve._settings import Settings
 
 Schema = dict[str, Any]

@@ -204,14 +204,18 @@ def _warm_up(snapshot: Snapshot) -> None:
     """
     limits = snapshot.description["limits"]
     # whoever has these two may be unknown
-    liked = [snapshot.ids[column] for column in snapshot.popular[:2].tolist()] if snapshot.model.folds_in else []
+    liked = (
+        [snapshot.catalog.ids[column] for column in snapshot.catalog.popular[:2].tolist()]
+        if snapshot.model.folds_in
+        else []
+    )
     # nobody's history is a case of its own; the first unknown id takes longer than those after it
     asking: list[History | Id] = [History(liked), History([_STRANGER])]
     if snapshot.histories is not None and len(snapshot.histories.users):
         asking += snapshot.histories.users.values[:1].tolist()
     linear = snapshot.linear is not None
     k = min(10, limits["k"], limits["results"], limits["explained"])
-    wish = Wish(k, {}, allow=snapshot.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
+    wish = Wish(k, {}, allow=snapshot.catalog.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
     for who in asking:
         _replies.encode(_replies.recommend(snapshot, RecommendQuestion(who, wish)))
         if linear:
@@ -222,6 +226,6 @@ def _warm_up(snapshot: Snapshot) -> None:
     several = [snapshot.taste(who) for who in asking]
     _replies.batch_turn(snapshot, several, Options.of(snapshot, replace(wish, explain=False)))
     if linear:
-        item = snapshot.ids[snapshot.popular[0]]
+        item = snapshot.catalog.ids[snapshot.catalog.popular[0]]
         _replies.explain(snapshot, ExplainQuestion(History(liked), item, {"item_norm": 0.5}))
         _replies.similar(snapshot, item, 10)

@@ -9,19 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.evaluation.groups import head_items
+from relae.catalog import Catalog, Id
 from relae.linalg import Csr
 from relae.models import DIALS, LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.serve import _answers
-from relae.serve._answers import Id, Item, Limits, Model
+from relae.serve._answers import Limits, Model
 from relae.serve._problem import Problem, shown
-from relae.serve._questions import MAX_QUERY, Dials, History
-from relae.serve._search import TitleIndex
+from relae.serve._questions import Dials, History
 from relae.serve._settings import Settings
 from relae.store import Saved, open_model
-
-_FEW = 3  # items that may be meant by an unknown id
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +53,8 @@ class Snapshot:
         self.histories = saved.histories  # opened here, so that no request reads a file
         self.loaded = datetime.now(UTC).isoformat(timespec="seconds")
 
-        counts = self.model.item_counts_
-        order = np.lexsort((np.arange(len(counts)), -counts))
-        self.ids: list[Id] = self.model.items_.values.tolist()
-        self.titles: list[str | None] | None = None if self.model.titles_ is None else self.model.titles_.tolist()
-        self.popularity: list[int] = counts.tolist()
-        self.is_head = head_items(counts, order=order).tolist()
-        self.popular = order  # columns, the most popular first
-        # an item without a title is found by its id
-        named = [str(self.ids[at]) if (title := self.title(at)) is None else title for at in range(len(self.ids))]
-        self._index = TitleIndex(named, self.popular)
+        self.catalog = Catalog(self.model)
+        self.catalog.prepare()
         self.description = self._describe(settings)
 
     @classmethod
@@ -75,19 +64,6 @@ class Snapshot:
         return cls(open_model(settings.path, verify=verify, in_memory=settings.in_memory), settings)
 
     # --- items -------------------------------------------------------------------------------------------------
-
-    def title(self, column: int) -> str | None:
-        """Return the title of a column."""
-        return None if self.titles is None else self.titles[column]
-
-    def item(self, column: int) -> Item:
-        """Return what is shown of an item."""
-        return {
-            "item": self.ids[column],
-            "title": self.title(column),
-            "popularity": self.popularity[column],
-            "group": "head" if self.is_head[column] else "tail",
-        }
 
     def column(self, item: Id) -> int:
         """Return the column of an item."""
@@ -104,22 +80,6 @@ class Snapshot:
             return None
         found = self.model.items_.positions(items)
         return found[found >= 0]
-
-    def search(self, query: str) -> NDArray[np.int64]:
-        """Return the columns that a search finds, the best first; an id comes before all titles."""
-        if not (query := query.strip()):
-            return self.popular
-        found = self._index.find(query)
-        [column] = self.model.items_.positions([query]).tolist()
-        return found if column < 0 else np.append(column, found[found != column])
-
-    def meant(self, unknown: Id) -> list[int]:
-        """Return the columns that may be meant by an unknown id: ids that are like it, then titles with its words."""
-        text = str(unknown)
-        if not text.strip() or len(text) > MAX_QUERY:
-            return []
-        by_id = self.model.items_.positions(self.model.items_.alike(text)).tolist()
-        return list(dict.fromkeys(by_id + self._index.find_whole(text)[:_FEW].tolist()))[:_FEW]
 
     # --- who is asking -----------------------------------------------------------------------------------------
 
@@ -163,7 +123,7 @@ class Snapshot:
         else:
             data = np.concatenate([taste.weights for taste in tastes])
             indices = np.concatenate([taste.columns for taste in tastes])
-        return sp.csr_array((data, indices, indptr), shape=(len(tastes), len(self.ids)))
+        return sp.csr_array((data, indices, indptr), shape=(len(tastes), len(self.catalog.items)))
 
     def seen(self, tastes: Sequence[Taste]) -> Csr | None:
         """Return what is seen beside the tastes as rows : (tastes, items), None if there is nothing."""
@@ -172,7 +132,9 @@ class Snapshot:
         rows = [np.empty(0, np.int32) if taste.seen is None else taste.seen for taste in tastes]
         indptr = np.cumsum([0, *map(len, rows)], dtype=np.int32)
         indices = np.concatenate(rows)
-        return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=(len(tastes), len(self.ids)))
+        return sp.csr_array(
+            (np.ones(len(indices), bool), indices, indptr), shape=(len(tastes), len(self.catalog.items))
+        )
 
     # --- the dials ---------------------------------------------------------------------------------------------
 
@@ -218,7 +180,7 @@ class Snapshot:
             "versions": info["versions"],
             "created": info["created"],
             "users": self.histories is not None,
-            "titles": self.titles is not None,
+            "titles": self.catalog.has_titles,
             "limits": limits,
             "loaded": self.loaded,
         }

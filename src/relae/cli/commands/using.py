@@ -97,7 +97,7 @@ def recommend(
     (CSV on stdout if nothing else is said), list after list, in little memory however many users there are.
     """
     from relae.cli import _recommend
-    from relae.cli._histories import all_ids
+    from relae.cli._histories import combine_ids
 
     request = _recommend.Request(
         history,
@@ -108,8 +108,8 @@ def recommend(
         columns,
         k,
         dials,
-        all_ids(allow, allow_file),
-        all_ids(deny, deny_file),
+        combine_ids(allow, allow_file),
+        combine_ids(deny, deny_file),
         not include_seen,
         explain,
         with_titles,

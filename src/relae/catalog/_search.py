@@ -1,4 +1,4 @@
-"""Finding items by their titles, as people type them."""
+"""Search items by the words of their titles, as people type them."""
 
 import re
 import unicodedata
@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 # Letters that Unicode does not take apart into a letter and an accent.
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
-MAX_WORDS = 10  # of a search
+MAX_QUERY = 500  # characters of a query
+MAX_WORDS = 10  # of a query that count
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def fold(text: str) -> str:
-    """Return a text without what people leave out when they search: case, accents, punctuation."""
+    """Return a text without case, accents and punctuation, which people leave out when they search."""
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text.casefold())
         text = "".join(letter for letter in decomposed if not unicodedata.combining(letter)).translate(_LETTERS)
@@ -30,7 +31,7 @@ class TitleIndex:
     Parameters
     ----------
     titles : (items,)
-        What each item is called.
+        The title of each item.
     order : (items,)
         Columns, the most popular first.
     """
@@ -43,9 +44,9 @@ class TitleIndex:
     def find(self, query: str) -> NDArray[np.int64]:
         """Return the columns whose titles have all the words of a query.
 
-        Those come first that have every word as a whole, then those that have every word at a word's start, then those
-        that have them anywhere; each by popularity. Every word is looked for in all titles that are left, so
-        that of more than ten distinct words only the longest ten count.
+        Titles that have every word as a whole word come first, then those that have every word at the start of a word,
+        then the others; each by popularity. Each word costs one pass over the titles that are left, so that only the
+        ten longest of the distinct words count.
         """
         columns, wholes, starts = self._find(query)
         return np.concatenate([columns[wholes], columns[starts & ~wholes], columns[~starts]])
@@ -56,13 +57,13 @@ class TitleIndex:
         return columns[wholes]
 
     def _find(self, query: str) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return the columns that have all words, and which have them as whole words, and at the start of words."""
+        """Return the columns with all words; and which of them have whole words, and which have starts of words."""
         # the longest leaves the fewest for the others
         words = sorted(dict.fromkeys(fold(query).split()), key=len, reverse=True)[:MAX_WORDS]
         columns, texts = self._order, self._texts
         for word in words:
-            found = _contain(texts, word)
-            columns, texts = columns[found], list(compress(texts, found))
+            matches = _contain(texts, word)
+            columns, texts = columns[matches], list(compress(texts, matches))
         starts, wholes = np.ones(len(texts), bool), np.ones(len(texts), bool)
         for word in words:
             starts &= _contain(texts, f" {word}")
