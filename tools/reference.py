@@ -1,4 +1,4 @@
-"""Write the pages of the docs that are made from the program itself: `python -m tools.reference`.
+"""Write the pages and pictures of the docs that are made from the program itself: `python -m tools.reference`.
 
 The test suite fails while a page is not what this module makes.
 """
@@ -6,6 +6,7 @@ The test suite fails while a page is not what this module makes.
 import inspect
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -198,7 +199,36 @@ def _default(part: dict[str, Any]) -> str:
     return f", default {json.dumps(part['default'])}" if part.get("default") is not None else ""
 
 
-PAGES = {"docs/commands.md": commands, "docs/http.md": http}
+# --- the rooms -----------------------------------------------------------------------------------------------------
+
+_WIDTH, _HEIGHT, _GAP, _MARGIN = 720, 34, 6, 12
+
+
+def rooms() -> str:
+    """Return the picture of the rooms, from the contract that `lint-imports` checks."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = [layer.split(" | ") for layer in settings["contracts"][0]["layers"]]
+    height = 2 * _MARGIN + len(layers) * (_HEIGHT + _GAP) - _GAP
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 40} {height}" font-family="sans-serif">',
+        "<title>The rooms of relae: imports point downwards</title>",
+        f'<path d="M{_WIDTH + 22} {_MARGIN} V{height - _MARGIN} m-5 -9 l5 9 l5 -9" fill="none" stroke="#777"/>',
+        f'<text x="{_WIDTH + 33}" y="{height / 2}" font-size="12" fill="#777" text-anchor="middle"',
+        f' transform="rotate(90 {_WIDTH + 33} {height / 2})">imports</text>',
+    ]
+    for row, names in enumerate(layers):
+        width = (_WIDTH - 2 * _MARGIN - _GAP * (len(names) - 1)) / len(names)
+        for column, name in enumerate(names):
+            x, y = _MARGIN + column * (width + _GAP), _MARGIN + row * (_HEIGHT + _GAP)
+            lines += [
+                f'<rect x="{x:g}" y="{y}" width="{width:g}" height="{_HEIGHT}" rx="5" fill="#eef3f8" stroke="#89b"/>',
+                f'<text x="{x + width / 2:g}" y="{y + 22}" font-size="14" fill="#1d2b38"',
+                f' text-anchor="middle">{name}</text>',
+            ]
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+PAGES = {"docs/commands.md": commands, "docs/http.md": http, "docs/images/rooms.svg": rooms}
 
 
 def main() -> None:

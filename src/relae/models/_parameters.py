@@ -3,16 +3,30 @@
 from relae.algebra import NORMS, XIS
 from relae.recommender import HistoryRecommender, Parameter, Range
 
+
+def _steps(low: float, high: float, step: float) -> tuple[float, ...]:
+    """Return the values from `low` to `high`, both included."""
+    return tuple(round(low + step * at, 2) for at in range(round((high - low) / step) + 1))
+
+
 L2 = Parameter(
     "l2",
     None,
     "the penalty on all weights; by a rule from the data if not given; `relae tune` searches it",
     "λ",
     low=0,
+    steps=_steps(-7.0, 9.0, 0.25),
     option=True,
 )
 DROPOUT = Parameter(
-    "dropout", 0.3, "the dropout, a penalty in proportion to popularity", low=0, high=1, below=True, option=True
+    "dropout",
+    0.3,
+    "the dropout, a penalty in proportion to popularity",
+    low=0,
+    high=1,
+    below=True,
+    steps=_steps(0.0, 0.9, 0.05),
+    option=True,
 )
 USER_NORM = Parameter(
     "user_norm",
@@ -22,11 +36,23 @@ USER_NORM = Parameter(
     "users",
     low=NORMS[0],
     high=NORMS[1],
+    steps=_steps(0.0, 1.0, 0.1),
+    effect="The norm of users, by which those with many items count less",
     option=True,
 )
 KEPT = Parameter("kept", 0.1, "what an entry that dropout has kept counts in the loss", low=0, search=Range(0.0, 1.0))
 
-XI = Parameter("xi", 0.4, "the most an item may explain itself", "ξ", low=XIS[0], high=XIS[1], kind="dial", option=True)
+XI = Parameter(
+    "xi",
+    0.4,
+    "the most an item may explain itself",
+    "ξ",
+    low=XIS[0],
+    high=XIS[1],
+    kind="dial",
+    steps=_steps(0.0, 1.0, 0.1),
+    option=True,
+)
 ITEM_NORM = Parameter(
     "item_norm",
     0.0,
@@ -36,6 +62,8 @@ ITEM_NORM = Parameter(
     low=NORMS[0],
     high=NORMS[1],
     kind="dial",
+    steps=(-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3, 0.4),  # below 0 for users who turn to what is popular
+    effect="The norm of items, which holds popular ones back",
     option=True,
 )
 PROPENSITY = Parameter(

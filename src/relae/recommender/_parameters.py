@@ -43,6 +43,10 @@ class Parameter:
         A dial can be changed on a fitted model; anything else needs a new fit.
     search : Range, optional
         The values worth searching.
+    steps : tuple of float
+        The values that a search of the closed form goes through; where the default is a rule, octaves from its value.
+    effect : str
+        What it does, as the beginning of a sentence in a report.
     option : bool
         Whether `relae fit` and `relae tune` have an option of this name. Every parameter can be given by --set.
     """
@@ -60,6 +64,8 @@ class Parameter:
     choices: tuple[str, ...] = ()
     kind: Literal["fit", "dial"] = "fit"
     search: Range | None = None
+    steps: tuple[float, ...] = ()
+    effect: str = ""
     option: bool = False
 
     @property

@@ -25,25 +25,10 @@ BASES: tuple[type[LinearAutoencoder], ...] = (RDLAE, DAN)  # the models that a s
 _DECLARED = {parameter.name: parameter for parameter in DAN.PARAMETERS}
 # where they change nothing: what only DAN has is a constant of the other models
 _NEUTRAL = {name: getattr(RDLAE, name) for name in _DECLARED if name not in RDLAE().get_params()}
-_PHRASES = {"user_norm": "a norm of users β of", "item_norm": "a norm of items α of"}
-_EFFECTS = {
-    "user_norm": "The norm of users, by which those with many items count less",
-    "item_norm": "The norm of items, which holds popular ones back",
-}
-
-_OCTAVES = np.arange(-7.0, 9.01, 0.25).tolist()
-_DROPOUTS = np.round(np.arange(0.0, 0.91, 0.05), 2).tolist()
-_USER_NORMS = tuple(round(0.1 * step, 1) for step in range(11))
-_ITEM_NORMS = (-0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3, 0.4)  # below 0 for users who turn to what is popular
-_TENTHS = tuple(round(0.1 * step, 1) for step in range(11))
-_STEPS: dict[str, Sequence[float]] = {
-    "l2": _OCTAVES,
-    "dropout": _DROPOUTS,
-    "xi": _TENTHS,
-    "user_norm": _USER_NORMS,
-    "item_norm": _ITEM_NORMS,
-}
-_SEARCHED = tuple(name for name in _DECLARED if name in _STEPS)  # in the order in which they are shown
+_OCTAVES, _DROPOUTS, _XIS, _USER_NORMS, _ITEM_NORMS = (
+    _DECLARED[name].steps for name in ("l2", "dropout", "xi", "user_norm", "item_norm")
+)
+_SEARCHED = tuple(name for name in _DECLARED if _DECLARED[name].steps)  # in the order in which they are shown
 _DIALS = tuple(name for name in _SEARCHED if _DECLARED[name].kind == "dial")
 # Octaves from the suggested l2, and dropouts: one look at each corner that some data set likes best.
 _START = ((0.0, 0.0), (2.5, 0.2), (-2.5, 0.4), (4.0, 0.0), (0.0, 0.5))
@@ -60,8 +45,8 @@ def describe(name: str) -> dict[str, Any]:
     return {
         "symbol": symbol(name),
         "neutral": _NEUTRAL.get(name),
-        "phrase": _PHRASES.get(name, symbol(name)),
-        "effect": _EFFECTS.get(name, ""),
+        "phrase": f"a norm of {_DECLARED[name].title} {symbol(name)} of" if name in _NEUTRAL else symbol(name),
+        "effect": _DECLARED[name].effect if name in _DECLARED else "",
     }
 
 
@@ -129,8 +114,8 @@ def ranges(model: HistoryRecommender, x: Csr) -> dict[str, Range]:
     """Return what a search goes through, by parameter, in the order in which they are shown."""
     scale = suggested_l2(x)
     octaves = Range(scale * 2.0 ** _OCTAVES[0], scale * 2.0 ** _OCTAVES[-1], log=True)
-    searched = {name: Range(steps[0], steps[-1]) for name, steps in _STEPS.items()} | {"l2": octaves}
-    return {name: searched[name] for name in searched_names(type(model))}
+    steps = {name: _DECLARED[name].steps for name in searched_names(type(model))}
+    return {name: octaves if name == "l2" else Range(values[0], values[-1]) for name, values in steps.items()}
 
 
 def start(model: HistoryRecommender, x: Csr) -> tuple[Setting, Dials]:
@@ -166,8 +151,8 @@ def paper_grid(
     l2s: Sequence[float], user_norms: Mapping[float, float] | None = None, item_norms: Sequence[float] | None = None
 ) -> GridSearch:
     """Return the search of the paper: dropout 0 to 0.9 and ξ 0 to 1; with norms of users also what l2 they multiply."""
-    dials: dict[str, Sequence[float]] = {"xi": _TENTHS}
-    dropouts = _TENTHS[:-1]
+    dials: dict[str, Sequence[float]] = {"xi": _XIS}
+    dropouts = _DROPOUTS[::2]
     if user_norms is None:
         return GridSearch({"l2": l2s, "dropout": dropouts}, dials)
     settings = [
