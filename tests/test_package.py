@@ -7,7 +7,15 @@ from importlib.metadata import version
 import pytest
 
 import relae
-from relae.errors import DataError, NotFittedError, PlanError, PrecisionError, RelaeError, UnknownItemsWarning
+from relae.errors import (
+    DataError,
+    NotFittedError,
+    ParameterError,
+    PlanError,
+    PrecisionError,
+    RelaeError,
+    UnknownItemsWarning,
+)
 
 HEAVY = {"numba", "polars", "pandas", "pyarrow", "narwhals", "matplotlib", "typer", "rich", "sklearn", "psutil"}
 
@@ -27,6 +35,7 @@ def test_the_public_names():
         "Features",
         "Interactions",
         "NotFittedError",
+        "ParameterError",
         "PlanError",
         "PrecisionError",
         "RelaeError",
@@ -49,6 +58,7 @@ def test_the_version_is_that_of_the_distribution():
     ("error", "builtin"),
     [
         (DataError, ValueError),
+        (ParameterError, ValueError),
         (PlanError, MemoryError),
         (PrecisionError, ArithmeticError),
         (NotFittedError, AttributeError),

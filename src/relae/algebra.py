@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relae._common.checks import check_between, check_finite, check_share, is_number
+from relae._common.checks import check_between, check_finite, check_share, is_number, refuse
+from relae.errors import Option, ParameterError
 
 Vector = NDArray[np.float64]
 
@@ -74,8 +75,14 @@ def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0
     result = dropout / (1.0 - dropout) * gram_diagonal.astype(np.float64) + l2
     if not (result > 0).all():
         bare = int(np.count_nonzero(result <= 0))
-        raise ValueError(
-            f"{bare:,} of {len(result):,} items have no penalty with l2={l2!r}, dropout={dropout!r}: set l2 above 0"
+        raise ParameterError(
+            f"{bare:,} of {len(result):,} items have no penalty with ",
+            Option("l2", l2),
+            ", ",
+            Option("dropout", dropout),
+            ": set ",
+            Option("l2"),
+            " above 0",
         )
     return result
 
@@ -127,7 +134,7 @@ def check_emphasis(dropout: float, kept: float) -> None:
     """Raise a ValueError unless something is dropped, and what is kept counts something or nothing."""
     check_finite("kept", kept)
     if not (is_number(dropout) and 0 < dropout < 1):
-        raise ValueError(f"dropout must lie between 0 and 1 where dropped entries count more, got {dropout!r}")
+        refuse("dropout", dropout, "lie between 0 and 1 where dropped entries count more")
 
 
 def user_weights(items_per_user: NDArray[np.integer], user_norm: float) -> Vector:

@@ -4,9 +4,9 @@ A message may name parameters. They are kept as `Option` objects, not as text, s
 way: `min_rating=4` in Python, `--min-rating 4` on the command line, `"min_rating": 4` in JSON.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -16,46 +16,127 @@ class Option:
     Attributes
     ----------
     name : str
-        As Python calls it.
+        The name of the keyword in Python.
     value : object
-        What is advised for it; None if only the name is meant, `...` if it stands for any value.
+        Its value; None if only the name is meant, `...` for any value.
+    python : str, optional
+        How Python users set it, where that is not a keyword of this name.
     """
 
     name: str
     value: Any = None
+    python: str | None = None
 
     def __str__(self) -> str:
-        """Return it as Python has it, such as `min_rating=4`."""
+        """Return it as Python code, such as `min_rating=4`."""
+        if self.python is not None:
+            return self.python
         if self.value is None:
             return self.name
         return f"{self.name}={'…' if self.value is ... else repr(self.value)}"
 
+    @classmethod
+    def of_number(cls, name: str, value: float) -> Self:
+        """Return an option whose value is a number; 4.0 is written as 4."""
+        return cls(name, int(value) if float(value).is_integer() else float(value))
 
-class Message:
-    """A text in parts, which are strings and options; a mixin of errors and warnings.
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Return the option in a text such as `min_rating=4`, of one number; None if the text is anything else."""
+        name, _, value = text.partition("=")
+        try:
+            return cls.of_number(name, float(value))
+        except ValueError:
+            return None
+
+
+class Text:
+    """A text in parts: strings, and the options that it names.
 
     Parameters
     ----------
     parts
-        Joined without spaces.
+        Joined without spaces. The parts of other texts, errors and warnings become parts of this one.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        flat: list[str | Option] = []
+        for part in parts:
+            text = part.text if isinstance(part, Message) else part
+            flat += text.parts if isinstance(text, Text) else [text if isinstance(text, Option) else str(text)]
+        self.parts: tuple[str | Option, ...] = tuple(flat)
+
+    @classmethod
+    def join(cls, separator: str, texts: "Iterable[Text | Option | str]") -> Self:
+        """Return texts with a separator between them."""
+        parts: list[Any] = []
+        for text in texts:
+            parts += [separator, text] if parts else [text]
+        return cls(*parts)
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """The options that it names, in their order."""
+        return tuple(part for part in self.parts if isinstance(part, Option))
+
+    def render(self, write: Callable[[Option], str]) -> str:
+        """Return the text, with each of its options written by a function."""
+        return "".join(write(part) if isinstance(part, Option) else part for part in self.parts)
+
+    def __str__(self) -> str:
+        """Return the text with its options as Python code."""
+        return self.render(str)
+
+    def __repr__(self) -> str:
+        """Return the call that makes it."""
+        return f"Text({', '.join(map(repr, self.parts))})"
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another text has the same parts."""
+        return isinstance(other, Text) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        """Return the hash of what it says in Python."""
+        return hash(str(self))
+
+
+class Message:
+    """What errors and warnings have in common: a text, and the parameter that it is about.
+
+    Parameters
+    ----------
+    parts
+        See `Text`.
     field, value
-        The parameter at fault and what it was given, where that is not the first option of the text.
+        The parameter at fault and its value; the first option of the text if not given.
+
+    Attributes
+    ----------
+    text : Text
+    field : str or None
+    value : object
     """
 
     def __init__(self, *parts: Any, field: str | None = None, value: Any = None) -> None:
         super().__init__(*parts)
-        self.parts = parts
-        first = next((part for part in parts if isinstance(part, Option)), None)
-        self.field = first.name if field is None and first is not None else field
-        self.value = first.value if field is None and first is not None else value
+        self.text = Text(*parts)
+        options = self.text.options
+        if field is None and options:
+            field, value = options[0].name, options[0].value
+        self.field, self.value = field, value
+
+    @property
+    def hints(self) -> tuple[Option, ...]:
+        """The options of the text other than `field`: what to set instead, or as well."""
+        return tuple(option for option in self.text.options if option.name != self.field)
 
     def __str__(self) -> str:
-        """Return the text with its options as Python has them."""
-        return self.render(str)
+        """Return the text with its options as Python code."""
+        return str(self.text)
 
-    def render(self, option: Callable[[Option], str]) -> str:
+    def render(self, write: Callable[[Option], str]) -> str:
         """Return the text, with each of its options written by a function."""
-        return "".join(option(part) if isinstance(part, Option) else str(part) for part in self.parts)
+        return self.text.render(write)
 
 
 class RelaeError(Message, Exception):
@@ -86,17 +167,29 @@ class NotFittedError(RelaeError, AttributeError):
     """The model is used before `fit`."""
 
 
-class ApproximationWarning(Message, UserWarning):
+class RelaeWarning(Message, UserWarning):
+    """Base of all warnings."""
+
+
+class DataWarning(RelaeWarning):
+    """The data can be used, and are probably not what is meant."""
+
+
+class ParameterWarning(RelaeWarning):
+    """A parameter has a value that is possible, and probably not what is meant."""
+
+
+class ApproximationWarning(RelaeWarning):
     """No exact solver fits into memory, and an approximate one was chosen."""
 
 
-class WeightingWarning(Message, UserWarning):
+class WeightingWarning(RelaeWarning):
     """Amounts were given and no weighting of them: one was chosen by the data."""
 
 
-class UnknownItemsWarning(Message, UserWarning):
+class UnknownItemsWarning(RelaeWarning):
     """Items of a history are not in the model and were ignored."""
 
 
-class UncheckedUsersWarning(Message, UserWarning):
+class UncheckedUsersWarning(RelaeWarning):
     """A model is updated with users of whom it cannot tell whether it was fitted to them."""

@@ -79,7 +79,7 @@ def test_truth_that_the_history_has_is_refused_or_dropped(tmp_path, shell):
     folder = make_folder(tmp_path / "twice", items=np.arange(40), users=np.arange(60), overlap=1)
     said = shell("evaluate", folder, "--model", "ease", "--k", 5).line()
     assert said.startswith("60 items are in the history and in the truth of the same user, such as item ")
-    assert said.endswith(": remove them from one of the two, or give --overlap drop")
+    assert said.endswith(": remove them from one of the two, or use --overlap drop")
     done = shell("evaluate", folder, "--model", "ease", "--k", 5, "--overlap", "drop", "--json")
     assert done.code == 0
     assert done.err == ("relae: 60 of 180 interactions to find are in the history of the same user and were dropped\n")

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from relae.cli import _demo, app
-from relae.cli._main import in_words
+from relae.cli._messages import render_error
 from relae.cli._options import _LIMITS
-from relae.errors import PlanError
+from relae.errors import Option, PlanError
 from relae.serve import Settings
 
 from .suite import COMMAND, run, shown
@@ -54,7 +54,7 @@ def test_no_command_is_a_page_of_help(shell):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (PlanError("it is too large: use solver='dual'"), "it is too large: use --solver dual"),
+        (PlanError("it is too large: use ", Option("solver", "dual")), "it is too large: use --solver dual"),
         (MemoryError(), "out of memory: use fewer"),
         (MemoryError("8 GB"), "out of memory (8 GB): use fewer"),
         (PermissionError(errno.EACCES, "Permission denied", "/x/y"), "Permission denied: /x/y"),
@@ -67,8 +67,8 @@ def test_no_command_is_a_page_of_help(shell):
     ],
 )
 def test_an_error_in_words(error, words):
-    assert in_words(error).startswith(words)
-    assert "\n" not in in_words(error)
+    assert render_error(error).startswith(words)
+    assert "\n" not in render_error(error)
 
 
 @pytest.mark.filterwarnings("always:HMLET was trained for 1 epoch")

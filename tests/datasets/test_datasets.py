@@ -263,7 +263,7 @@ def test_a_file_that_is_there_but_another(empty, site):
     put_gowalla(empty / "data" / "gowalla")
     (dataset.folder() / "test.txt").write_bytes(b"0 1\n")
     with pytest.raises(
-        DataError, match=r"test\.txt is there, but its MD5 sum is .* and not .*--force on the command line"
+        DataError, match=r"test\.txt is there, but its MD5 sum is .* and not .* Fetch it anew with force=True"
     ):
         dataset.download()
     assert (dataset.folder() / "test.txt").read_bytes() == b"0 1\n"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from relae._common.limits import free_address_space
 from relae._common.words import in_bytes
-from relae.errors import PlanError
+from relae.errors import PlanError, Text
 
 
-def ensure_memory(needed: float, what: str, way_out: str) -> None:
+def ensure_memory(needed: float, what: str, way_out: Text | str) -> None:
     """Raise a PlanError if `needed` bytes are not available."""
     available = available_memory()
     if needed > available:
-        raise PlanError(f"{what} needs {in_bytes(needed)}, and {in_bytes(available)} are available: {way_out}")
+        raise PlanError(f"{what} needs {in_bytes(needed)}, and {in_bytes(available)} are available: ", way_out)
 
 
 def process_memory() -> int:

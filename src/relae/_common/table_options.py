@@ -10,14 +10,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, cast, get_args
 
-from relae.errors import DataError
+from relae.errors import DataError, Option
 
 Weighting = Literal["linear", "sqrt", "log", "binary"]
 
 
 @dataclass(frozen=True)
-class Option:
-    """What an interface shows of an option.
+class TableOption:
+    """The declaration of an option of a table: what an interface shows of it.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class Option:
     metavar: str | None = None
 
 
-def option(kind: Any, help: str, *, by_row: bool = False, metavar: str | None = None) -> dict[str, Option]:
-    """Return the metadata of a field that is an option; see `Option`."""
-    return {"option": Option(kind, help, by_row, metavar)}
+def option(kind: Any, help: str, *, by_row: bool = False, metavar: str | None = None) -> dict[str, TableOption]:
+    """Return the metadata of a field that is an option; see `TableOption`."""
+    return {"option": TableOption(kind, help, by_row, metavar)}
 
 
-def options_of(declaration: type[TableOptions]) -> dict[str, Option]:
+def options_of(declaration: type[TableOptions]) -> dict[str, TableOption]:
     """Return the options that a dataclass declares, by name."""
     return {each.name: each.metadata["option"] for each in fields(declaration)}
 
@@ -167,17 +167,27 @@ class TableOptions:
 
     def _check(self) -> None:
         if self.user == self.item:
-            raise DataError(f"user and item both name the column {self.user!r}")
+            raise DataError(Option("user"), " and ", Option("item"), f" both name the column {self.user!r}")
         if self.weighting is not None:
             check_weighting(self.weighting)
             if self.weight is None:
-                raise DataError(f"weighting={self.weighting!r} needs the column of the amounts: set weight=…")
+                raise DataError(
+                    Option("weighting", self.weighting),
+                    " needs the column of the amounts: set ",
+                    Option("weight", ...),
+                )
         if self.min_rating is not None and self.rating is None:
-            raise DataError(f"min_rating={self.min_rating!r} needs the column of the ratings: set rating=…")
+            raise DataError(
+                Option("min_rating", self.min_rating), " needs the column of the ratings: set ", Option("rating", ...)
+            )
         if self.rating is not None and self.min_rating is None:
             raise DataError(
-                f"rating={self.rating!r} needs a threshold: set min_rating=…, "
-                f"or weight={self.rating!r} for matrix values that are sums of ratings"
+                Option("rating", self.rating),
+                " needs a threshold: set ",
+                Option("min_rating", ...),
+                ", or ",
+                Option("weight", self.rating),
+                " for matrix values that are sums of ratings",
             )
 
     @property
@@ -187,13 +197,17 @@ class TableOptions:
         named = {role: getattr(self, role) for role in columns}
         return {role: name for role, name in named.items() if name is not None}
 
-    @property
-    def rating_filter(self) -> str:
-        """The filter on ratings as messages name it."""
-        return f"min_rating={self.min_rating:g}"
+    def filter_option(self, name: str) -> Option:
+        """Return a filter as messages name it; 4.0 is 4 there."""
+        return Option.of_number(name, getattr(self, name))
 
 
 def check_weighting(weighting: str) -> None:
     """Raise if there is no such weighting."""
     if weighting not in get_args(Weighting):
-        raise DataError(f"weighting must be one of {', '.join(map(repr, get_args(Weighting)))}, got {weighting!r}")
+        raise DataError(
+            Option("weighting"),
+            f" must be one of {', '.join(map(repr, get_args(Weighting)))}, got {weighting!r}",
+            field="weighting",
+            value=weighting,
+        )

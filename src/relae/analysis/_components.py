@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relae._common.checks import check_finite
+from relae._common.checks import check_finite, refuse
 from relae._common.progress import Progress, of_stage
 from relae.analysis._spectral import (
     EXACT_LIMIT,
@@ -139,7 +139,7 @@ def components(
     """
     interactions = as_interactions(data)
     if not 0 < share <= 0.5:
-        raise ValueError(f"share must lie in (0, 0.5], got {share!r}")
+        refuse("share", share, "lie in (0, 0.5]")
     x = interactions.matrix
     l2 = suggested_l2(x) if l2 is None else float(l2)
     check_finite("l2", l2, above_zero=True)

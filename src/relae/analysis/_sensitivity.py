@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae import algebra
+from relae._common.checks import refuse
 from relae._common.progress import Progress, prefixed
 from relae.analysis._spectrum import checked_l2s
 from relae.evaluation import Evaluation, Split, evaluate
@@ -187,7 +188,7 @@ def sensitivity_dropout(
         dropouts = (0.0, 0.2, 0.4, 0.6, 0.8) if _is_large(split) else (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
     values = np.unique(np.asarray(dropouts, np.float64))
     if values.size == 0 or not (values[0] >= 0 and values[-1] < 1):
-        raise ValueError(f"dropouts must lie in [0, 1), and be at least one, got {dropouts!r}")
+        refuse("dropouts", dropouts, "lie in [0, 1), and be at least one")
     judge = _Judge(split, k, head_share, known, progress)
     results = [
         judge(DLAE(l2, float(dropout)), f"dropout = {dropout:.4g} ({at} of {len(values)})")

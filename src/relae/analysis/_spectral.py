@@ -19,6 +19,7 @@ from scipy.fft import dct
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from relae._common.progress import Progress, of_stage
+from relae.errors import Option, Text
 from relae.linalg import Csr, Dense, as_csr, gram, one_blas_thread, sparse_dense, transpose
 from relae.solvers import ensure_memory
 
@@ -87,7 +88,11 @@ def exact_pairs(given: Sides) -> tuple[Values, Values]:
 
 def _dense_gram(given: Sides) -> Values:
     n = given.side
-    ensure_memory(3.0 * 8 * n * n, f"the decomposition of {n:,} × {n:,}", "set exact_limit below it for an estimate")
+    ensure_memory(
+        3.0 * 8 * n * n,
+        f"the decomposition of {n:,} × {n:,}",
+        Text("set ", Option("exact_limit"), " below it for an estimate"),
+    )
     square = np.zeros((n, n))
     gram(given.a, given.a_t, square)
     return square  # NumPy's eigenvalue routines read the lower triangle

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import refuse
 from relae._common.progress import Progress
 from relae.analysis._spectral import EXACT_LIMIT, estimated_values, exact_values, is_exact, sides, top_pairs
 from relae.data import InteractionsLike, as_interactions
@@ -106,5 +107,5 @@ def checked_l2s(l2s: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float6
     """Return values of λ in rising order; they have to be finite and positive."""
     values = np.unique(np.asarray(l2s, np.float64))
     if values.size == 0 or not (np.isfinite(values).all() and values[0] > 0):
-        raise ValueError(f"l2s must be finite numbers above 0, and at least one, got {l2s!r}")
+        refuse("l2s", l2s, "be finite numbers above 0, and at least one")
     return values

@@ -121,7 +121,7 @@ class GFCF(HistoryRecommender):
         vectors, scale = arrays.get("vectors"), np.array(arrays["item_scale"])
         self.alpha_ = number({"alpha": self.alpha, **facts}, "alpha", 0)
         if (vectors is None) != (self.alpha_ == 0):
-            raise ValueError(f"singular vectors do not go with alpha={self.alpha_}")
+            raise ValueError(f"singular vectors do not go with an alpha of {self.alpha_}")
         self.filter_ = csr_from_parts("filter", arrays, (self.n_users_, len(self.items_)))
         self._filter_t_, self.vectors_, self._item_scale_ = transpose(self.filter_), vectors, scale
 

@@ -10,7 +10,7 @@ from relae._common.checks import check_finite
 from relae._common.progress import Progress
 from relae.baselines._parameters import NEIGHBOURS
 from relae.data import Features, InteractionsLike, as_features
-from relae.errors import DataError
+from relae.errors import DataError, Option, Text
 from relae.linalg import (
     Arrays,
     Csr,
@@ -48,7 +48,7 @@ class Neighbours(HistoryRecommender):
         """How many neighbours an item can have, where there is room for them."""
         count = min(int(self.neighbours), n_items - 1)
         what = f"{count:,} neighbours of each of {n_items:,} items"
-        ensure_memory(2.0 * 8 * n_items * count, what, "fit with fewer neighbours")
+        ensure_memory(2.0 * 8 * n_items * count, what, Text("fit with fewer ", Option("neighbours")))
         return count
 
     def state(self, form: str) -> State:
@@ -185,8 +185,12 @@ class ContentKNN(Neighbours):
         given = interactions.features if item_features is None else item_features
         if given is None or feature_weight == 0:
             raise DataError(
-                "there are no features of items to compare: give item_features to fit, or interactions that have them, "
-                "by Interactions.with_features(table)"
+                "there are no features of items to compare: give ",
+                Option(
+                    "features",
+                    "FILE",
+                    python="item_features to fit, or interactions that have them, by Interactions.with_features(table)",
+                ),
             )
         features = as_features(given, interactions.n_items).matrix
         count = self._count(interactions.n_items)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 import numpy as np
 
+from relae._common.checks import refuse
 from relae._common.files import lock_file
 from relae._common.progress import Progress
 from relae.baselines._parameters import TRAINING
 from relae.data import Interactions, InteractionsLike
-from relae.errors import DataError, PlanError, RelaeError
+from relae.errors import DataError, Option, ParameterError, PlanError, RelaeError
 from relae.evaluation import METRICS, Split, evaluate
 from relae.linalg import Arrays, fingerprint
 from relae.recommender import HistoryRecommender, Parameter, State, number, text, whole
@@ -131,9 +132,12 @@ class Trained(HistoryRecommender):
         self.check_params()
         metric, _, k = str(self.objective).partition("@")
         if metric not in METRICS or not k.isdigit():
-            raise ValueError(
-                f"objective must be a metric and a cut-off, such as 'ndcg@20', got {self.objective!r}: the metrics are "
-                f"{', '.join(METRICS)}"
+            raise ParameterError(
+                Option("objective"),
+                f" must be a metric and a cut-off, such as 'ndcg@20', got {self.objective!r}: the metrics are "
+                f"{', '.join(METRICS)}",
+                field="objective",
+                value=self.objective,
             )
 
     # --- training ------------------------------------------------------------------------------------------------
@@ -166,7 +170,7 @@ class Trained(HistoryRecommender):
         """
         self._check()
         if time_budget is not None and not time_budget >= 0:
-            raise ValueError(f"time_budget must be a number of seconds of at least 0, got {time_budget!r}")
+            refuse("time_budget", time_budget, "be a number of seconds of at least 0")
         interactions = self.to_interactions(data)
         with _torch():
             from relae.baselines import neural
@@ -175,7 +179,9 @@ class Trained(HistoryRecommender):
             try:
                 split = self._divide(interactions)
             except DataError as error:
-                raise DataError(f"{error}; validation_share=0 trains without a validation") from error
+                raise DataError(
+                    error, "; ", Option("validation_share", 0), " trains without a validation", field="validation_share"
+                ) from error
         seen = interactions if validation is not None or split is None else split.train
         place = None if checkpoint is None else Path(checkpoint)
         try:
@@ -194,8 +200,14 @@ class Trained(HistoryRecommender):
             if "can't allocate memory" not in str(error):
                 raise
             raise PlanError(
-                f"{type(self).__name__} with dim={self.get_params()['dim']} does not fit into memory: use a smaller "
-                "dim or batch_size, or data with fewer items, as by min_item_count"
+                f"{type(self).__name__} with ",
+                Option("dim", self.get_params()["dim"]),
+                " does not fit into memory: use a smaller ",
+                Option("dim"),
+                " or ",
+                Option("batch_size"),
+                ", or data with fewer items, as by ",
+                Option("min_item_count"),
             ) from error
         self._take(outcome.arrays, interactions)
         self.curve_, self.stopped_ = outcome.curve, outcome.stopped

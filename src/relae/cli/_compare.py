@@ -21,10 +21,10 @@ from relae.cli import _console
 from relae.cli._choice import as_text
 from relae.cli._columns import Columns
 from relae.cli._data import Divided, load
-from relae.cli._main import as_options
+from relae.cli._messages import render
 from relae.cli._progress import progress_bar
 from relae.comparison import Contest, LeftOut, Standing, Standings, named
-from relae.errors import DataError
+from relae.errors import DataError, Text
 from relae.evaluation import Evaluation, Split
 from relae.registry import KINDS, kind
 
@@ -86,7 +86,7 @@ def _run(contest: Contest, done: Mapping[str, Standing], kept: "_Kept | None", e
     with progress_bar(errors) as progress:
         for each in contest.run(done, progress):
             if isinstance(each, LeftOut):
-                found.append(replace(each, reason=as_options(each.reason)))
+                found.append(replace(each, reason=Text(render(each.reason))))
                 continue
             found.append(each)
             if kept is not None:
@@ -195,7 +195,7 @@ def _record(request: Request, split: str, divided: Divided, result: Standings) -
         "budget": request.budget,
         "time_budget": request.time_budget,
         "models": result.records(),
-        "left_out": [asdict(absent) for absent in result.left_out],
+        "left_out": [asdict(absent) | {"reason": str(absent.reason)} for absent in result.left_out],
     }
 
 

@@ -20,7 +20,7 @@ from relae.cli._console import errors, output, print_json, show_table, table
 from relae.cli._data import read
 from relae.cli._histories import UserHistories
 from relae.cli._items import find_columns, limit_k, name_unknown, readable
-from relae.cli._main import as_options
+from relae.cli._messages import render_filter
 from relae.cli._model import open_with_dials, require, show_dials
 from relae.cli._progress import progress_bar
 from relae.cli._rows import Schema, id_series, id_type, row_format, write_rows
@@ -142,7 +142,7 @@ def _warn(console: Console, catalog: Catalog, histories: UserHistories) -> None:
             soft_wrap=True,
         )
     for reason, count in histories.dropped.items():
-        words = f"{in_count(count, 'user')} of the table dropped by {as_options(reason)}: no rows for them"
+        words = f"{in_count(count, 'user')} of the table dropped by {render_filter(reason)}: no rows for them"
         console.print(words, style="yellow", markup=False, soft_wrap=True)
     empty = int(np.count_nonzero(np.diff(histories.matrix.indptr) == 0))
     if empty and histories.users is not None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from relae._common.tables import Grid, Tabular, short
 from relae._common.words import in_bytes, in_count, in_time
+from relae.errors import Text
 from relae.evaluation import Evaluation, Evaluations
 from relae.evaluation.statistics import permutation_test
 from relae.registry import KINDS
@@ -69,13 +70,14 @@ class LeftOut:
 
     Attributes
     ----------
-    name, reason : str
+    name : str
+    reason : Text
     trace : str
         Where it failed, as Python tells it, if nobody had foreseen that it could; otherwise nothing.
     """
 
     name: str
-    reason: str
+    reason: Text
     trace: str = ""
 
 
@@ -187,7 +189,7 @@ class Standings(Tabular):
 
     def absences(self) -> list[str]:
         """Return who was left out and why, in a line per reason."""
-        reasons: dict[str, list[str]] = {}
+        reasons: dict[Text, list[str]] = {}
         for absent in self.left_out:
             reasons.setdefault(absent.reason, []).append(KINDS[absent.name])
         return [f"left out: {', '.join(names)}: {reason}" for reason, names in reasons.items()]

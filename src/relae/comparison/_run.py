@@ -15,7 +15,7 @@ from relae._common.files import remove_orphans
 from relae._common.progress import Progress
 from relae._common.words import in_count
 from relae.comparison._result import METRICS, LeftOut, Standing, Standings
-from relae.errors import DataError, RelaeError
+from relae.errors import DataError, Message, Option, RelaeError, Text
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.models import Dial
 from relae.recommender import HistoryRecommender
@@ -182,7 +182,7 @@ class Contest:
             for split in (self.valid, self.test):
                 check_users(model, split)
         except DataError:
-            yield LeftOut(name, f"{_STRANGERS} ({self.test.protocol}); --split weak admits them")
+            yield LeftOut(name, Text(f"{_STRANGERS} ({self.test.protocol}); ", Option("split", "weak"), " admits them"))
             return
         chosen = self._choose(model, journal, meter)
         judged = self._judged(_copied(chosen.model), meter, checkpoint=self._checkpoint(name, "last"))
@@ -324,9 +324,16 @@ def _or_left_out(names: Collection[str], found: Iterator[Standing | LeftOut]) ->
             yield each
     except Exception as error:
         foreseen = isinstance(error, (RelaeError, MemoryError))
-        reason = " ".join(str(error).split())
-        reason = reason or "out of memory" if foreseen else f"{type(error).__name__}: {reason}".removesuffix(": ")
+        reason = _reason(error, foreseen=foreseen)
         trace = "" if foreseen else "".join(traceback.format_exception(error))
     else:
         return
     yield from (LeftOut(name, reason, trace) for name in waiting)  # what failed is forgotten with the error
+
+
+def _reason(error: Exception, *, foreseen: bool) -> Text:
+    """Return the reason why a model is left out; the class of an error that nobody foresaw is part of it."""
+    if isinstance(error, Message):
+        return error.text
+    words = " ".join(str(error).split())
+    return Text(words or "out of memory" if foreseen else f"{type(error).__name__}: {words}".removesuffix(": "))

@@ -1,6 +1,6 @@
 """Interactions: tables of events and the sparse matrix they become."""
 
-from relae._common.table_options import Option, TableKeywords, TableOptions, Weighting, option, options_of
+from relae._common.table_options import TableKeywords, TableOption, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
 from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix
@@ -20,12 +20,12 @@ __all__ = [
     "InteractionsLike",
     "Lists",
     "MatrixLike",
-    "Option",
     "Seen",
     "SparseMatrix",
     "Spread",
     "Statistics",
     "TableKeywords",
+    "TableOption",
     "TableOptions",
     "Weighting",
     "as_features",

@@ -16,7 +16,7 @@ from relae.data._columns import Column, GapWords, Times, as_ids, as_numbers, as_
 from relae.data._seen import Dropped, Seen, pattern
 from relae.data._tables import Table
 from relae.data.ids import Ids
-from relae.errors import DataError
+from relae.errors import DataError, DataWarning, Option, Text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -103,20 +103,22 @@ class Losses:
     """What each filter removed, for the message when nothing is left."""
 
     def __init__(self, source: str, n_rows: int) -> None:
-        self.source, self.n_rows, self.steps = source, n_rows, list[str]()
+        self.source, self.n_rows, self.steps = source, n_rows, list[Text]()
 
     def record_rated(self, options: TableOptions, kept: int) -> None:
         """Count the rows that the first filter left."""
         if options.min_rating is not None:
-            self.record(options.rating_filter, self.n_rows, kept, "rows")
+            self.record(options.filter_option("min_rating"), self.n_rows, kept, "rows")
 
-    def record(self, step: str, before: int, after: int, unit: str) -> None:
+    def record(self, step: Option | str, before: int, after: int, unit: str) -> None:
         """Count what a filter left, and raise if that is nothing."""
         if before > after:
-            self.steps.append(f"{step} removed {before - after:,} {unit}")
+            self.steps.append(Text(step, f" removed {before - after:,} {unit}"))
         if after == 0:
             raise DataError(
-                f"{self.source}: nothing is left of {self.n_rows:,} rows: {', '.join(self.steps)}. Relax a filter"
+                f"{self.source}: nothing is left of {self.n_rows:,} rows: ",
+                Text.join(", ", self.steps),
+                ". Relax a filter",
             )
 
 
@@ -128,13 +130,13 @@ class Fates:
         self._reasons = np.zeros(n_users, dtype=np.uint8)
         self._filters: list[str] = []
 
-    def record(self, step: str, users: NDArray[np.integer[Any]]) -> None:
+    def record(self, step: Option | str, users: NDArray[np.integer[Any]]) -> None:
         """Take down who has no cell after a filter, by the users of the cells that are left."""
         left = count(users, len(self._left)) > 0
         gone = self._left & ~left
         if gone.any():
             self._reasons[gone] = len(self._filters)
-            self._filters.append(step)
+            self._filters.append(str(step))
         self._left = left
 
     def dropped(self, users: pl.Series) -> Dropped | None:
@@ -293,9 +295,9 @@ def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_user
     """Apply the filters on counts, in the order that is documented; `low` are distinct pairs with too low a rating."""
     fates = Fates(n_users)
     if len(low):
-        fates.record(options.rating_filter, cells.users)
+        fates.record(options.filter_option("min_rating"), cells.users)
 
-    def step(name: str, after: Cells) -> Cells:
+    def step(name: Option | str, after: Cells) -> Cells:
         losses.record(name, len(cells), len(after), "interactions")
         if len(after) < len(cells):
             fates.record(name, after.users)
@@ -305,13 +307,13 @@ def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_user
     before = Pairs(cells.users, cells.items, cells.times)
     if options.min_item_count > 1:
         kept = cells.where(_frequent(cells.items, options.min_item_count))
-        cells = step(f"min_item_count={options.min_item_count}", kept)
+        cells = step(options.filter_option("min_item_count"), kept)
     if options.min_user_count > 1:
         kept = cells.where(_frequent(cells.users, options.min_user_count))
-        cells = step(f"min_user_count={options.min_user_count}", kept)
+        cells = step(options.filter_option("min_user_count"), kept)
         _warn_of_one_pass(cells, options)
     if options.k_core > 1:
-        cells = step(f"k_core={options.k_core}", _core(cells, options.k_core))
+        cells = step(options.filter_option("k_core"), _core(cells, options.k_core))
     return Kept(cells, _beside(cells, before, low), fates)
 
 
@@ -366,9 +368,14 @@ def _warn_of_one_pass(cells: Cells, options: TableOptions) -> None:
     rare = int(np.count_nonzero((counts > 0) & (counts < least)))
     if rare and options.k_core < least:
         warnings.warn(
-            f"min_item_count={least} is one pass, before min_user_count={options.min_user_count}: "
-            f"after both, {rare:,} of {np.count_nonzero(counts):,} items have fewer than {least} users. To drop items "
-            f"and users until all have enough, use k_core={max(least, options.min_user_count)}",
+            DataWarning(
+                Option("min_item_count", least),
+                " is one pass, before ",
+                Option("min_user_count", options.min_user_count),
+                f": after both, {rare:,} of {np.count_nonzero(counts):,} items have fewer than {least} users. To drop "
+                "items and users until all have enough, use ",
+                Option("k_core", max(least, options.min_user_count)),
+            ),
             stacklevel=5,
         )
 

@@ -17,7 +17,7 @@ from relae.data._tables import Table
 from relae.data._titles import TitleArray, titles_by_id
 from relae.data.features import Features
 from relae.data.ids import Ids
-from relae.errors import DataError
+from relae.errors import DataError, DataWarning, Option
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,9 +40,16 @@ class FeatureRules:
             if not separator:
                 raise DataError(f"the separator of the column {name!r} is empty: give what stands between its values")
             if self.columns is not None and name not in self.columns:
-                raise DataError(f"separators has the column {name!r}, which is not in columns={self.columns!r}")
+                raise DataError(
+                    Option("separator", python="separators"),
+                    f" has the column {name!r}, which is not in ",
+                    Option("feature_columns", ",".join(self.columns), python=f"columns={self.columns!r}"),
+                )
         if self.item in (self.columns or ()):
-            raise DataError(f"the column {self.item!r} has the ids of the items: leave it out of columns")
+            raise DataError(
+                f"the column {self.item!r} has the ids of the items: leave it out of ",
+                Option("feature_columns", python="columns"),
+            )
 
     def chosen(self, table: Table) -> list[str]:
         """Return the columns to look at, after a check that they are there."""
@@ -144,8 +151,11 @@ def _useful(columns: Sequence[ItemColumn], table: Table) -> list[Block]:
         raise DataError(f"{table.source} has no column that can be a feature: {there}")
     if without:
         warnings.warn(
-            f"{table.source}: no features are made of the columns {', '.join(without)}. Name those that you want in "
-            "columns=[…]",
+            DataWarning(
+                f"{table.source}: no features are made of the columns {', '.join(without)}. Name those that you want "
+                "in ",
+                Option("feature_columns", python="columns=[…]"),
+            ),
             stacklevel=4,
         )
     return blocks

@@ -18,7 +18,7 @@ import numpy as np
 
 from relae._common.limits import LIBRARY_BYTES, free_address_space
 from relae.data.ids import is_unicode
-from relae.errors import DataError
+from relae.errors import DataError, Option, Text
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -32,6 +32,7 @@ Content = Path | bytes
 
 _TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
+_OPTIONS_OF_FEATURES = {"columns": "feature_columns", "separators": "separator"}  # the keywords of `with_features`
 _COMPRESSED = {".gz", ".zst"}
 _PARQUET_MAGIC = b"PAR1"
 _UNPACKED = 4  # bytes of text for each that is compressed, about
@@ -78,19 +79,28 @@ class Table:
             if column not in self.columns:
                 raise DataError(self._missing(role, column, keywords))
 
-    def _missing(self, role: str, column: str, keywords: bool) -> str:
+    def _missing(self, role: str, column: str, keywords: bool) -> Text:
         there = ", ".join(map(repr, self.columns)) or "none"
         padded = next((name for name in self.columns if name.strip() == column and name != column), None)
         if padded is not None:
-            return (
+            return Text(
                 f"{self.source} has no column {column!r} but {padded!r}, with blanks in its header: remove them there, "
-                f"or {f'set {role}={padded!r}' if keywords else 'rename it'}; its columns are {there}"
+                "or ",
+                Text("set ", _role_option(role, padded)) if keywords else "rename it",
+                f"; its columns are {there}",
             )
         lowered = {name.lower(): name for name in self.columns}
         near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
-        meant = repr(lowered[near[0]]) if near else "…"
-        way_out = f"set {role}={meant}" if keywords else f"rename {meant} to {column!r}"
-        return f"{self.source} has no column {column!r}, its columns are {there}: {way_out}"
+        meant = lowered[near[0]] if near else ...
+        rename = Text(f"rename {'…' if meant is ... else repr(meant)} to {column!r}")
+        way_out = Text("set ", _role_option(role, meant)) if keywords else rename
+        return Text(f"{self.source} has no column {column!r}, its columns are {there}: ", way_out)
+
+
+def _role_option(role: str, column: Any) -> Option:
+    """Return the option that names the column of a role."""
+    name = _OPTIONS_OF_FEATURES.get(role, role)
+    return Option(name, column, python=None if name == role else f"{role}={'…' if column is ... else repr(column)}")
 
 
 def _distinct(roles: Roles) -> list[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from relae._common.table_options import Weighting
 from relae.algebra import column_weights, penalty, suggested_l2
 from relae.data._weights import reweighted
-from relae.errors import WeightingWarning
+from relae.errors import Option, WeightingWarning
 
 _USERS, _ITEMS = 5_000, 1_000  # of the trial: an inverse of that many items takes a fraction of a second
 _LEAST_USERS = 50  # to judge by
@@ -49,9 +49,12 @@ def choose_weighting(matrix: sp.csr_array, column: str) -> Weighting:
     trial = try_weightings(matrix)
     chosen, why = ("log", "there are too few users to try") if trial is None else (trial.chosen, str(trial))
     warnings.warn(
-        f"weight={column!r}: an amount a counts {_WORDS[chosen]} ({why}). Set weighting={chosen!r} to keep that, or "
-        "another one of linear, sqrt, log, binary",
-        WeightingWarning,
+        WeightingWarning(
+            Option("weight", column),
+            f": an amount a counts {_WORDS[chosen]} ({why}). Set ",
+            Option("weighting", chosen),
+            " to keep that, or another one of linear, sqrt, log, binary",
+        ),
         stacklevel=4,
     )
     return cast(Weighting, chosen)

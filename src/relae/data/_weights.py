@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from relae._common.table_options import Weighting, check_weighting
-from relae.errors import DataError
+from relae.errors import DataError, Option, ParameterWarning
 
 LEAST = 1e-6  # that age leaves of a weight: what a fit makes of it in float32 is not rounded to 0
 
@@ -35,17 +35,25 @@ def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray
     if half_life is None:
         return 1.0
     if not (isinstance(half_life, Real) and 0 < half_life < np.inf):
-        raise DataError(f"half_life must be a positive number, in the unit of the times, got {half_life!r}")
+        raise DataError(
+            Option("half_life"),
+            f" must be a positive number, in the unit of the times, got {half_life!r}",
+            field="half_life",
+            value=half_life,
+        )
     if times is None:
-        raise DataError(f"half_life={half_life!r} needs times: read the data with timestamp=…")
+        raise DataError(Option("half_life", half_life), " needs times: read the data with ", Option("timestamp", ...))
     ages = times.max(initial=np.iinfo(np.int64).min).astype(np.float64) - times
     decay: NDArray[np.float64] = np.exp2(-ages / half_life)
     old = np.count_nonzero(decay < LEAST)
     if 2 * old > len(decay):
         warnings.warn(
-            f"half_life={half_life!r} is short for times that span {ages.max():,.0f}: {old / len(decay):.0%} of the "
-            f"interactions are so old that they count the least there is, {LEAST:g}. A half-life is in the unit of "
-            "the times: that of the column, or microseconds if it has dates or any fraction",
+            ParameterWarning(
+                Option("half_life", half_life),
+                f" is short for times that span {ages.max():,.0f}: {old / len(decay):.0%} of the interactions are so "
+                f"old that they count the least there is, {LEAST:g}. A half-life is in the unit of the times: that of "
+                "the column, or microseconds if it has dates or any fraction",
+            ),
             stacklevel=3,
         )
     return decay
@@ -57,7 +65,7 @@ def faded(matrix: sp.csr_array, times: NDArray[np.int64] | None, fading: float |
         return 1.0
     _check_fading(fading)
     if times is None:
-        raise DataError(f"fading={fading!r} needs times: read the data with timestamp=…")
+        raise DataError(Option("fading", fading), " needs times: read the data with ", Option("timestamp", ...))
     users = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     return fading_weights(users, times, fading)
 
@@ -89,4 +97,9 @@ def fading_weights(users: ArrayLike, times: ArrayLike, fading: float) -> NDArray
 
 def _check_fading(fading: float) -> None:
     if not (isinstance(fading, Real) and 0 <= fading < np.inf):
-        raise DataError(f"fading must be a number of at least 0, a power of the place by time, got {fading!r}")
+        raise DataError(
+            Option("fading"),
+            f" must be a number of at least 0, a power of the place by time, got {fading!r}",
+            field="fading",
+            value=fading,
+        )

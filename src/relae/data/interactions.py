@@ -27,7 +27,7 @@ from relae.data._weighting import choose_weighting
 from relae.data._weights import LEAST, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
-from relae.errors import DataError
+from relae.errors import DataError, Option
 
 
 class Changes(TypedDict, total=False):
@@ -494,8 +494,11 @@ class Interactions:
         """
         if weighting != "linear" and self.weighting != "linear":
             raise DataError(
-                f"these weights are those of weighting={self.weighting!r} already: read the data with "
-                f"weighting={weighting!r} instead"
+                "these weights are those of ",
+                Option("weighting", self.weighting),
+                " already: read the data with ",
+                Option("weighting", weighting),
+                " instead",
             )
         x = self.matrix
         age = recency(self.times, half_life) * faded(x, self.times, fading)
@@ -608,7 +611,8 @@ def _seen(seen: Any, times: ArrayLike | None, matrix: sp.csr_array, items: Ids) 
         if seen.pairs.shape[0] != matrix.shape[0]:
             raise DataError(
                 f"seen is of {seen.pairs.shape[0]:,} users and the matrix of {matrix.shape[0]:,}: give the seen of "
-                "the same users, or seen=None"
+                "the same users, or None",
+                field="seen",
             )
         return seen
     if seen is None:

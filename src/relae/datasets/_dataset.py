@@ -13,7 +13,7 @@ from relae.data import Ids, Interactions, Lists, Statistics, TableOptions, posit
 from relae.datasets._online_retail import EMBEDDED, embedded_folder, online_retail
 from relae.datasets._places import data_folders
 from relae.datasets._raw import Form, Raw
-from relae.errors import DataError
+from relae.errors import DataError, Option
 
 if TYPE_CHECKING:
     import polars as pl
@@ -340,5 +340,7 @@ def _check_kept(file: Path, md5: str | None, progress: Progress | None) -> None:
     if found != md5:
         raise DataError(
             f"{file} is there, but its MD5 sum is {found} and not {md5}: it is damaged or another version. "
-            "Fetch it anew (--force on the command line, force=True in Python), or move it away"
+            "Fetch it anew with ",
+            Option("force", True),
+            ", or move it away",
         )

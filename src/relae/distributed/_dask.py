@@ -17,7 +17,7 @@ from relae.distributed._cluster import Cluster, Job
 from relae.distributed._local import solve_blocks
 from relae.distributed._partitions import Partitions
 from relae.distributed._tiles import edges, gram_tiles, invert
-from relae.errors import PlanError
+from relae.errors import Option, ParameterError, PlanError, Text
 from relae.linalg import SQUARE_BYTES, Csr, Dense
 from relae.solvers import (
     NEIGHBOURS,
@@ -102,7 +102,12 @@ class Dask(Choice):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.solver not in ("auto", "exact", "primal", "local"):
-            raise ValueError(f"solver must be 'auto', 'exact', 'primal' or 'local' on a cluster, got {self.solver!r}")
+            raise ParameterError(
+                Option("solver"),
+                f" must be 'auto', 'exact', 'primal' or 'local' on a cluster, got {self.solver!r}",
+                field="solver",
+                value=self.solver,
+            )
         check_neighbours(self.neighbours, self.nearest_by)
         check_whole("tile", 1 if self.tile is None else self.tile)
 
@@ -130,7 +135,7 @@ class Dask(Choice):
             return Memory(0, _UNLIMITED)
         return Memory(0, int(_USABLE * cluster.memory) * cluster.workers)
 
-    def refusal(self, shape: Shape, members: Sequence[Solver], forecasts: Sequence[Forecast], memory: Memory) -> str:
+    def refusal(self, shape: Shape, members: Sequence[Solver], forecasts: Sequence[Forecast], memory: Memory) -> Text:
         """Say what does not fit the workers, and what can be done."""
         cluster = Cluster.of(self.client)
         usable, asked = _USABLE * (cluster.memory or 0), self.preference(shape)
@@ -141,18 +146,19 @@ class Dask(Choice):
             for name in asked
         )
         ways = [
-            f"use solver={name!r} ({in_bytes(each.worker_bytes)})"
+            Text("use ", Option("solver", name), f" ({in_bytes(each.worker_bytes)})")
             for name, each in costs.items()
             if each.fits(memory.available)
         ]
         if "primal" in asked:
-            ways += _more_workers(costs["primal"], cluster, usable)
+            ways += map(Text, _more_workers(costs["primal"], cluster, usable))
         if self.dtype == "float64":
-            ways.append("use dtype='float32' (half of it)")
-        ways.append("give each worker more memory")
-        return (
+            ways.append(Text("use ", Option("dtype", "float32"), " (half of it)"))
+        ways.append(Text("give each worker more memory"))
+        return Text(
             f"{shape.users:,} users × {shape.items:,} items need {needs}, and {in_bytes(usable)} of each can be used "
-            f"({_USABLE:.0%} of {in_bytes(cluster.memory or 0)}): {', or '.join(ways)}"
+            f"({_USABLE:.0%} of {in_bytes(cluster.memory or 0)}): ",
+            Text.join(", or ", ways),
         )
 
 
@@ -298,8 +304,11 @@ def _room(n: int, dtype: str, scratch: str | os.PathLike[str] | None) -> Dense:
     if scratch is None:
         if needed > 0.8 * available_memory():
             raise PlanError(
-                f"P of {n:,} items has {in_bytes(needed)}, and {in_bytes(available_memory())} are available here: "
-                "set scratch to a folder that has this much room, or use solver='local'"
+                f"P of {n:,} items has {in_bytes(needed)}, and {in_bytes(available_memory())} are available here: set ",
+                Option("scratch"),
+                " to a folder that has this much room, or use ",
+                Option("solver", "local"),
+                field="scratch",
             )
         return np.empty((n, n), dtype)
     folder = Path(scratch)

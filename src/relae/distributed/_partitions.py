@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from relae._common.files import atomic_file, is_temporary, lock_folder
 from relae.data import Ids, Interactions, TableKeywords, TableOptions, options_of
 from relae.distributed._cluster import Job, one_core
-from relae.errors import DataError
+from relae.errors import DataError, Option
 from relae.linalg import Csr, as_csr
 
 Fingerprint = tuple[int, int]
@@ -84,11 +84,15 @@ class Partitions:
         chosen = TableOptions.checked(**options)
         for name in options:
             if not options_of(TableOptions)[name].by_row:
-                raise DataError(f"{name} needs the rows of all files, and a cluster reads them apart: leave it out")
+                raise DataError(
+                    Option(name), " needs the rows of all files, and a cluster reads them apart: leave it out"
+                )
         if chosen.weight is not None and chosen.weighting is None:
             raise DataError(
-                f"weight={chosen.weight!r} of files that a cluster reads needs a weighting: set weighting=…, such as "
-                "'log' for counts, or read some of the files here to have one chosen"
+                Option("weight", chosen.weight),
+                " of files that a cluster reads needs a weighting: set ",
+                Option("weighting", ...),
+                ", such as 'log' for counts, or read some of the files here to have one chosen",
             )
         found = _expand(files)
         how = {name: value for name, value in chosen.keywords(by_row=True).items() if value is not None}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from relae._common.progress import Progress
 from relae.algebra import Dial
 from relae.data import Ids, Interactions
-from relae.errors import DataError, UnknownItemsWarning
+from relae.errors import DataError, Option, ParameterError, UnknownItemsWarning
 from relae.evaluation.metrics import DEFAULT_METRICS, Mode, Scorer
 from relae.evaluation.result import Evaluation, Evaluations
 from relae.evaluation.splits import Split
@@ -119,10 +119,10 @@ def evaluate(
     xis = None if xis is None else [xi if isinstance(xi, Dial) else float(xi) for xi in xis]
     model = recommender if isinstance(recommender, HistoryRecommender) else _Adapted(recommender, split)
     if xis is not None and not model.dials:
-        raise ValueError(f"{type(recommender).__name__} has no ξ: leave xis out")
+        raise ParameterError(f"{type(recommender).__name__} has no ξ: leave ", Option("xis"), " out")
     paths: list[float | Dial | None] = [None] if xis is None else list(xis)
     if not paths:
-        raise ValueError("xis is empty: give at least one value, or leave it out")
+        raise ParameterError(Option("xis"), " is empty: give at least one value, or leave it out")
     if mode == "paper" and split.seen is not None:
         split = replace(split, seen=None)
     lists = _Lists(model, split, xis)
@@ -233,7 +233,7 @@ class _Adapted:
         return (ids if seen is None else _unseen(ids, seen, k)), scores
 
     def recommend_path(self, histories: Any, xis: Iterable[Any], k: int = 10, **options: Any) -> Any:
-        raise ValueError(f"{type(self._recommender).__name__} has no ξ: leave xis out")
+        raise ParameterError(f"{type(self._recommender).__name__} has no ξ: leave ", Option("xis"), " out")
 
 
 def _unseen(lists: NDArray[np.int64], seen: Csr, k: int) -> NDArray[np.int64]:

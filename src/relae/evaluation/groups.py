@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.algebra import propensities
+from relae.errors import ParameterError
 
 __all__ = ["head_items", "propensities"]
 
@@ -25,7 +26,9 @@ def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64]
         The items from most to least popular; without it, ties go to the lower column.
     """
     if not 0 < share < 1:
-        raise ValueError(f"the share of head items must lie between 0 and 1, got {share!r}")
+        raise ParameterError(
+            f"the share of head items must lie between 0 and 1, got {share!r}", field="head_share", value=share
+        )
     if order is None:
         order = np.lexsort((np.arange(len(item_counts)), -item_counts))
     head = np.zeros(len(item_counts), bool)

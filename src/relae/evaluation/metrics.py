@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from relae._common.checks import check_whole
+from relae._common.checks import check_whole, refuse
 from relae.data import canonical_matrix, gini
-from relae.errors import DataError
+from relae.errors import DataError, Option, ParameterError
 from relae.evaluation.groups import head_items, propensities
 from relae.evaluation.paper import popularity_order
 from relae.linalg import Csr, best_sums, ranked_sums
@@ -102,13 +102,15 @@ DEFAULT_METRICS = (
 def check_metrics(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names without repetition; an unknown one is an error that lists them all."""
     if isinstance(names, str):
-        raise ValueError(f"metrics is a list of names, got the string {names!r}")
+        raise ParameterError(Option("metrics"), f" is a list of names, got the string {names!r}")
     names = tuple(names)
     for name in names:
         if name not in METRICS:
-            raise ValueError(f"there is no metric {name!r}: the metrics are {', '.join(METRICS)}")
+            raise ParameterError(
+                f"there is no metric {name!r}: the metrics are {', '.join(METRICS)}", field="metrics", value=name
+            )
     if not names:
-        raise ValueError(f"no metric is asked for: the metrics are {', '.join(METRICS)}")
+        raise ParameterError(f"no metric is asked for: the metrics are {', '.join(METRICS)}", field="metrics")
     return tuple(dict.fromkeys(names))
 
 
@@ -118,9 +120,14 @@ def check_ks(ks: Sequence[int] | int, n_items: int, what: str = "catalog") -> tu
     for k in ks:
         check_whole("a cut-off", k)
         if k > n_items:
-            raise DataError(f"lists of k={k:,} cannot be filled from a {what} of {n_items:,} items: choose a smaller k")
+            raise DataError(
+                "lists of ",
+                Option("k", int(k)),
+                f" cannot be filled from a {what} of {n_items:,} items: choose a smaller ",
+                Option("k"),
+            )
     if not ks:
-        raise ValueError("no cut-off is asked for: give ks, such as (20, 100)")
+        raise ParameterError("no cut-off is asked for: give ", Option("k", "20,100", python="ks, such as (20, 100)"))
     return tuple(sorted({int(k) for k in ks}))
 
 
@@ -166,7 +173,7 @@ class Scorer:
         candidates: NDArray[np.int64] | None = None,
     ) -> None:
         if mode not in ("standard", "paper"):
-            raise ValueError(f"mode must be 'standard' or 'paper', got {mode!r}")
+            refuse("mode", mode, "be 'standard' or 'paper'")
         self.metrics, self.candidates = check_metrics(metrics), candidates
         self.ks = check_ks(ks, truth.shape[1]) if candidates is None else check_ks(ks, len(candidates), "choice")
         truth = canonical_matrix(truth)
@@ -185,7 +192,9 @@ class Scorer:
         if in_order and truth_order is None:
             raise DataError(
                 "the paper's unbiased metrics depend on the order of the truth in its file, and this truth has none: "
-                "use mode='standard', or a split made from lists in their order"
+                "use ",
+                Option("mode", "standard"),
+                ", or a split made from lists in their order",
             )
         self._best, self._sizes = best_sums(
             truth.indptr,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import refuse
 from relae._common.tables import Grid, Tabular
 from relae.algebra import Dial
 from relae.data import Ids
@@ -168,7 +169,7 @@ class Evaluation(_Shown):
         if not names:
             raise ValueError("the two evaluations have no metric per user in common")
         if test not in ("permutation", "wilcoxon"):
-            raise ValueError(f"test must be 'permutation' or 'wilcoxon', got {test!r}")
+            refuse("test", test, "be 'permutation' or 'wilcoxon'")
         rng = rng or np.random.default_rng(0)
         differences = np.column_stack([self.values[name] - other.values[name] for name in names])
         low, high = statistics.bootstrap(differences, level, min(resamples, 1000), rng)

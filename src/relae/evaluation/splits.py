@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae._common.checks import check_whole, is_number
+from relae._common.checks import check_whole, is_number, refuse
 from relae.data import Ids, Interactions, Lists, canonical_matrix, pattern_of, without_cells
-from relae.errors import DataError
+from relae.errors import DataError, DataWarning, Option
 from relae.evaluation.paper import StrongLists
 from relae.linalg import Csr, as_csr
 
@@ -77,7 +77,8 @@ class Split:
             raise DataError(
                 f"{both.nnz:,} items are in the history and in the truth of the same user, such as "
                 f"{self._named(*(int(axis[0]) for axis in both.nonzero()))}: remove them from one of the two, "
-                "or use given_split(…, overlap='drop')"
+                "or use ",
+                Option("overlap", "drop", python="given_split(…, overlap='drop')"),
             )
         if self.seen is not None:  # what is in the history or the truth is liked
             seen = without_cells(without_cells(pattern_of(self.seen), self.histories), self.truth)
@@ -271,7 +272,7 @@ def given_split(
         from the truth, with a warning that counts them.
     """
     if overlap not in ("refuse", "drop"):
-        raise ValueError(f"overlap must be 'refuse' or 'drop', got {overlap!r}")
+        refuse("overlap", overlap, "be 'refuse' or 'drop'")
     if isinstance(train, Lists) or isinstance(truth, Lists) or isinstance(histories, Lists):
         if not (isinstance(train, Lists) and isinstance(truth, Lists) and isinstance(histories, (Lists, type(None)))):
             raise DataError("train, truth and histories must all be lists, or all be interactions")
@@ -341,7 +342,9 @@ def _without_pairs(truth: Lists, histories: Lists) -> Lists:
 def _warn_of_overlap(dropped: int, total: int) -> None:
     if dropped:
         warnings.warn(
-            f"{dropped:,} of {total:,} interactions to find are in the history of the same user and were dropped",
+            DataWarning(
+                f"{dropped:,} of {total:,} interactions to find are in the history of the same user and were dropped"
+            ),
             stacklevel=4,
         )
 
@@ -381,7 +384,7 @@ def _joined(
 def _check_share(**shares: float) -> None:
     for name, share in shares.items():
         if not 0 < share < 1:
-            raise ValueError(f"{name} must lie between 0 and 1, got {share!r}")
+            refuse(name, share, "lie between 0 and 1")
 
 
 def _columns(columns: Any, n_items: int) -> NDArray[np.int64]:
@@ -398,7 +401,8 @@ def _counted(reasons: dict[str, int]) -> dict[str, int]:
 
 def _times(data: Interactions) -> NDArray[Any]:
     if data.times is None:
-        raise DataError("these interactions have no times: name the column, as in Interactions.read(…, timestamp='ts')")
+        column = Option("timestamp", "ts", python="Interactions.read(…, timestamp='ts')")
+        raise DataError("these interactions have no times: name the column, as in ", column)
     return data.times
 
 

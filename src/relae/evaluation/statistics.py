@@ -6,6 +6,9 @@ Users are drawn with an explicit generator; the columns of `values` are metrics,
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import refuse
+from relae.errors import ParameterError
+
 Values = NDArray[np.float64]  # (users, metrics)
 _CHUNK = 2**24  # cells of weights at a time
 _MOST_PARTS, _LEAST_USERS = 20, 25  # of lengths, and of users in each part
@@ -51,7 +54,9 @@ def bootstrap(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Percentile intervals of the means : two of (metrics,), with the same resampled users for all columns."""
     if not 0 < level < 1:
-        raise ValueError(f"the level of an interval must lie between 0 and 1, got {level!r}")
+        raise ParameterError(
+            f"the level of an interval must lie between 0 and 1, got {level!r}", field="level", value=level
+        )
     _check_resamples(resamples)
     users = len(values)
     counted = ~np.isnan(values)
@@ -74,7 +79,7 @@ def bootstrap(
 
 def _check_resamples(resamples: int) -> None:
     if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, got {resamples!r}")
+        refuse("resamples", resamples, "be at least 1")
 
 
 def permutation_test(differences: Values, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:

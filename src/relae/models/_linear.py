@@ -15,7 +15,7 @@ from relae._common.words import in_bytes
 from relae.algebra import Dial, Fit
 from relae.data import Features, Interactions, InteractionsLike, MatrixLike
 from relae.distributed import Partitions
-from relae.errors import ApproximationWarning, DataError
+from relae.errors import ApproximationWarning, DataError, Option, ParameterWarning
 from relae.linalg import (
     FLOAT64,
     Arrays,
@@ -588,9 +588,13 @@ def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> 
         return
     effect = "does nothing" if l2 < usual_l2 else "leaves nothing of them"
     warnings.warn(
-        f"l2={l2:g} beside weights of {weights.min():g} to {weights.max():g} (median {np.median(weights):g}) {effect}: "
-        f"for weights of this size l2 is about {usual_l2:.3g}. Leave l2 out, tune it, or bring the weights to the "
-        "order of 1, as by weighting='log'",
+        ParameterWarning(
+            Option.of_number("l2", l2),
+            f" beside weights of {weights.min():g} to {weights.max():g} (median {np.median(weights):g}) {effect}: for "
+            f"weights of this size l2 is about {usual_l2:.3g}. Leave l2 out, tune it, or bring the weights to the "
+            "order of 1, as by ",
+            Option("weighting", "log"),
+        ),
         stacklevel=3,
     )
 
@@ -598,9 +602,14 @@ def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> 
 def _warn_of_local(chosen: Plan) -> None:
     exact = min((each for each in chosen.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
     warnings.warn(
-        f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {in_bytes(exact.added_bytes)} and "
-        f"{in_bytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
-        "nearest items only, an approximation; solver='exact' refuses instead, solver='local' says that it is wanted",
-        ApproximationWarning,
+        ApproximationWarning(
+            f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {in_bytes(exact.added_bytes)} and "
+            f"{in_bytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
+            "nearest items only, an approximation; ",
+            Option("solver", "exact"),
+            " refuses instead, ",
+            Option("solver", "local"),
+            " says that it is wanted",
+        ),
         stacklevel=3,
     )

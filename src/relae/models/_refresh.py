@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from relae import algebra
+from relae._common.checks import refuse
 from relae._common.progress import Progress, of_stage
 from relae.data import Ids, Interactions, InteractionsLike, as_interactions
 from relae.errors import DataError, UncheckedUsersWarning
@@ -45,7 +46,7 @@ def compact(
     elif supports == "weights":
         chosen = model.inverse_.supports_by_weights(per_item)
     else:
-        raise ValueError(f"supports must be 'cosine', 'count' or 'weights', got {supports!r}")
+        refuse("supports", supports, "be 'cosine', 'count' or 'weights'")
     users, items = x.shape
     forecast = plan(users, items, x.nnz, solver=Local(per_item, dtype=model.inverse_.dtype.name))
     report = of_stage(progress, "compact")

@@ -13,7 +13,7 @@ from relae._common.checks import check_finite
 from relae.algebra import Fit
 from relae.data import Interactions, as_features
 from relae.distributed import Partitions
-from relae.errors import ApproximationWarning, DataError, PlanError
+from relae.errors import ApproximationWarning, DataError, Option, ParameterError, PlanError
 from relae.linalg import Csr, as_csr, gram_diagonal, transpose
 from relae.solvers import Dual, DualInverse, Inverse, NewItems, Rows, solve
 
@@ -47,7 +47,9 @@ class TrainingRows:
     def of_partitions(cls, data: Partitions, fit: Fit) -> "TrainingRows":
         """Rows that only a cluster sees."""
         if fit.user_norm != 0:
-            raise DataError(f"user_norm={fit.user_norm!r} needs interactions in memory; partitions count users as 1")
+            raise DataError(
+                Option("user_norm", fit.user_norm), " needs interactions in memory; partitions count users as 1"
+            )
         return cls(Rows(data), data.item_counts, float(data.squares.sum()), data.squares, data.squares)
 
 
@@ -86,9 +88,11 @@ def check_new_items(item_counts: NDArray[np.int64], features: Csr, l2: float) ->
     """Raise a ValueError if there are new items, and some item would have no penalty in the inverse of features."""
     new, bare = len(new_items(item_counts, features)), int(np.count_nonzero(np.diff(features.indptr) == 0))
     if l2 == 0 and new and bare:
-        raise ValueError(
+        raise ParameterError(
             f"{new:,} items have no users and are fitted to the features alone, where {bare:,} of "
-            f"{len(item_counts):,} items have no features, and with l2={l2!r} no penalty: new items need an l2 above 0"
+            f"{len(item_counts):,} items have no features, and with ",
+            Option("l2", l2),
+            " no penalty: new items need an l2 above 0",
         )
 
 
@@ -107,9 +111,12 @@ def with_new_items(inverse: Inverse, item_counts: NDArray[np.int64], features: C
         found = solve(Rows(rows, row_weights), penalty, solver=Dual(dtype=inverse.dtype.name))
     except PlanError as error:
         warnings.warn(
-            f"{len(new):,} items have no users, and {rows.shape[0]:,} features are too many for a square of them: "
-            f"these items are fitted as if every user had refused them ({error})",
-            ApproximationWarning,
+            ApproximationWarning(
+                f"{len(new):,} items have no users, and {rows.shape[0]:,} features are too many for a square of them: "
+                "these items are fitted as if every user had refused them (",
+                error,
+                ")",
+            ),
             stacklevel=4,
         )
         return inverse

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relae._common.progress import Progress
 from relae.data import Ids, Interactions, InteractionsLike, SparseMatrix, as_interactions, decode_texts, encode_texts
-from relae.errors import DataError, NotFittedError, UnknownItemsWarning
+from relae.errors import DataError, NotFittedError, Option, ParameterError, UnknownItemsWarning
 from relae.linalg import BYTES, INT64, Arrays, Csr, Dense, Expected, Layout, Vector
 from relae.ranking import barred_columns, check_k, rank
 from relae.recommender._estimator import Estimator
@@ -364,7 +364,7 @@ class HistoryRecommender(Estimator, ABC):
         if k > len(self.items_):  # longer than lists can be, and perhaps than memory is
             ensure_memory(
                 float(users) * k * len(views) * (8 + self.score_dtype.itemsize),
-                f"a table of k={k:,} places for {users:,} users",
+                f"a table of {k:,} places for {users:,} users",
                 f"there are {len(self.items_):,} items, so that a larger k gives nothing more",
             )
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self.score_dtype)) for _ in views]
@@ -426,7 +426,12 @@ class HistoryRecommender(Estimator, ABC):
         """
         self.check_fitted()
         if seen is not None and not exclude_seen:
-            raise ValueError("seen tells what is not to be recommended: leave it out, or leave exclude_seen=False out")
+            raise ParameterError(
+                Option("seen"),
+                " tells what is not to be recommended: leave it out, or leave ",
+                Option("exclude_seen", False),
+                " out",
+            )
         given = encode(histories, self.items_, seen)
         if not exclude_seen:
             given = replace(given, seen=None)

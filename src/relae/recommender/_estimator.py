@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+from relae.errors import ParameterError
 from relae.recommender._parameters import Parameter, search_ranges
 from relae.recommender._space import Range
 
@@ -32,8 +33,10 @@ class Estimator:
         names = [parameter.name for parameter in self.PARAMETERS]
         for name, value in parameters.items():
             if name not in names:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}: its parameters are {', '.join(names)}"
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {name!r}: its parameters are {', '.join(names)}",
+                    field=name,
+                    value=value,
                 )
             setattr(self, name, value)
         return self

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relae._common.checks import check_between, check_finite, check_share, check_whole
+from relae._common.checks import check_between, check_finite, check_share, check_whole, refuse
 from relae.recommender._space import Range
 
 
@@ -95,17 +95,17 @@ class Parameter:
             return
         if self.choices:
             if not isinstance(value, str) or value not in self.choices:
-                raise ValueError(f"{self.name} must be {_listed(self.choices)}, got {value!r}")
+                refuse(self.name, value, f"be {_listed(self.choices)}")
         elif isinstance(self.default, bool):
             if not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"{self.name} must be True or False, got {value!r}")
+                refuse(self.name, value, "be True or False")
         elif not isinstance(self.default, str):
             self._check_number(value)
 
     def _check_number(self, value: Any) -> None:
         if self.whole and self.low is None:
             if isinstance(value, bool) or not isinstance(value, Integral):
-                raise ValueError(f"{self.name} must be a whole number, got {value!r}")
+                refuse(self.name, value, "be a whole number")
         elif self.whole:
             check_whole(self.name, value, int(self.low or 0), *(() if self.high is None else (self.high,)))
         elif self.low is None:

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from relae._common.checks import refuse
+from relae.errors import Option, ParameterError
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -87,14 +90,19 @@ class Settings:
         limits = [limit.name for limit in fields(self) if limit.name.startswith("max_")]
         for name in ("workers", "threads", "client_seconds", "wait_seconds", "hang_seconds", *limits):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+                refuse(name, getattr(self, name), "be at least 1")
         if self.max_waiting >= self.max_connections:
-            raise ValueError(
-                f"max_connections must be larger than max_waiting, so that there is room for health checks: got "
-                f"{self.max_connections:,} connections and {self.max_waiting:,} waiting"
+            raise ParameterError(
+                Option("max_connections"),
+                " must be larger than ",
+                Option("max_waiting"),
+                f", so that there is room for health checks: got {self.max_connections:,} connections and "
+                f"{self.max_waiting:,} waiting",
+                field="max_connections",
+                value=self.max_connections,
             )
         if self.stop_seconds < 0:
-            raise ValueError(f"stop_seconds must be at least 0, got {self.stop_seconds!r}")
+            refuse("stop_seconds", self.stop_seconds, "be at least 0")
         if self.api_key is not None and not self.api_key.strip():
             raise ValueError("the API key is empty: give one of some length, or none to leave the service open")
         for name in self.allowed_hosts:

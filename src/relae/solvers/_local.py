@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae._common.checks import check_whole
+from relae._common.checks import check_whole, refuse
 from relae._common.progress import Fraction
 from relae.linalg import (
     BLOCK,
@@ -147,7 +147,7 @@ def check_neighbours(neighbours: int, nearest_by: str) -> None:
 def check_nearest_by(nearest_by: str) -> None:
     """Raise a ValueError if neighbours cannot be chosen so."""
     if nearest_by not in ("cosine", "count"):
-        raise ValueError(f"nearest_by must be 'cosine' or 'count', got {nearest_by!r}")
+        refuse("nearest_by", nearest_by, "be 'cosine' or 'count'")
 
 
 def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.progress import Fraction
-from relae.errors import PlanError
+from relae.errors import Option, ParameterError, PlanError
 from relae.solvers._dual import Dual
 from relae.solvers._inverse import Inverse
 from relae.solvers._local import Local, check_neighbours
@@ -144,7 +144,12 @@ def as_solver(solver: Solver | str, **settings: Any) -> Solver:
         return solver
     if solver not in NAMES:
         *names, last = map(repr, NAMES)
-        raise ValueError(f"solver must be {', '.join(names)} or {last}, got {solver!r} (or a Solver object)")
+        raise ParameterError(
+            Option("solver"),
+            f" must be {', '.join(names)} or {last}, got {solver!r} (or a Solver object)",
+            field="solver",
+            value=solver,
+        )
     kind = NAMES[solver]
     return kind(**{k: v for k, v in settings.items() if v is not None and k in kind.__dataclass_fields__})
 

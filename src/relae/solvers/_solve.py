@@ -55,7 +55,7 @@ def solve(
             if not failures:
                 raise
             raise PrecisionError(
-                f"{_failed_check(failures)}; the repair in {attempt.dtype} does not fit: {error}"
+                f"{_failed_check(failures)}; the repair in {attempt.dtype} does not fit: ", error
             ) from error
         if (own.name, own.dtype) in tried:
             continue
@@ -69,7 +69,7 @@ def solve(
             continue
         except MemoryError as error:
             needed = in_bytes(planned.chosen.added_bytes)
-            raise PlanError(f"the {own.name} solver could not get its {needed}: {error}") from error
+            raise PlanError(f"the {own.name} solver could not get its {needed}: ", error) from error
         if error_found <= TOLERANCE:
             return Solution(inverse, planned, error_found)
         failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {own.dtype} ({own.name})")

@@ -9,9 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import refuse
 from relae._common.memory import available_memory, process_memory
 from relae._common.progress import Fraction
 from relae._common.words import in_bytes
+from relae.errors import Option, Text
 from relae.linalg import Csr, inverse_workspace_bytes, scaled_rows
 from relae.solvers._inverse import Inverse
 
@@ -144,7 +146,7 @@ class Solver(ABC):
         """Return the memory that forecasts are compared with."""
         return Memory(process_memory(), available_memory())
 
-    def refusal(self, shape: Shape, members: Sequence["Solver"], forecasts: Sequence[Forecast], memory: Memory) -> str:
+    def refusal(self, shape: Shape, members: Sequence["Solver"], forecasts: Sequence[Forecast], memory: Memory) -> Text:
         """Say what does not fit into memory, and what can be done."""
         wanted = self.preference(shape)
         pairs = list(zip(members, forecasts, strict=True))
@@ -155,16 +157,15 @@ class Solver(ABC):
             if each.name in wanted
         )
         ways = [
-            f"use solver={each.name!r} ({in_bytes(cost.added_bytes)})"
+            Text("use ", Option("solver", each.name), f" ({in_bytes(cost.added_bytes)})")
             for each, cost in pairs
             if each.name not in wanted and cost.fits(memory.available)
         ]
         if self.dtype == "float64":
-            ways.append("use dtype='float32' (half of it)")
-        ways.append(
-            "drop rare items or inactive users (min_item_count, min_user_count), or use a machine with more memory"
-        )
-        return f"{needs}, and {in_bytes(memory.available)} are available: {', or '.join(ways)}"
+            ways.append(Text("use ", Option("dtype", "float32"), " (half of it)"))
+        filters = Option("min_item_count"), ", ", Option("min_user_count")
+        ways.append(Text("drop rare items or inactive users (", *filters, "), or use a machine with more memory"))
+        return Text(f"{needs}, and {in_bytes(memory.available)} are available: ", Text.join(", or ", ways))
 
 
 def sparse_bytes(shape: Shape, itemsize: int) -> int:
@@ -193,5 +194,5 @@ def check_dtype(dtype: Any) -> str:
     except TypeError:
         name = ""
     if name not in DTYPES:
-        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+        refuse("dtype", dtype, "be 'float32' or 'float64'")
     return name

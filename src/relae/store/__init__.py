@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relae._common.checks import refuse
 from relae._common.progress import Progress
 from relae.data import Interactions, gini
 from relae.errors import StoreError
@@ -68,7 +69,7 @@ def save(
     """
     model.check_fitted()
     if form not in ("auto", "fitted", *FORMS):
-        raise ValueError(f"form must be 'auto', 'fitted', 'primal', 'dual' or 'local', got {form!r}")
+        refuse("form", form, "be 'auto', 'fitted', 'primal', 'dual' or 'local'")
     name = type(model).__name__
     if name not in KINDS.values() or kind(name) is not type(model):
         raise StoreError(f"a {name} cannot be saved: the models that can are {', '.join(KINDS.values())}")

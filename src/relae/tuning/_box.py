@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from relae._common.checks import is_number
+from relae.errors import ParameterError
 from relae.recommender import Range
 from relae.tuning._process import Array, finite, improvement, predict
 
@@ -63,7 +64,11 @@ class BoxSearch:
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, bool) or not isinstance(self.budget, (int, np.integer)) or self.budget < 1:
-            raise ValueError(f"the budget must be a whole number of trials, at least 1, got {self.budget!r}")
+            raise ParameterError(
+                f"the budget must be a whole number of trials, at least 1, got {self.budget!r}",
+                field="budget",
+                value=self.budget,
+            )
         if not self.space:
             raise ValueError("there is nothing to search: the space has no parameter")
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relae._common.checks import refuse
 from relae.errors import DataError
 from relae.linalg import Csr
 from relae.models import DAN, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder, suggested_l2
@@ -139,7 +140,7 @@ def plan(
     if search == "grid":
         l2s = [three_digits(scale * 2.0**octave) for octave in range(-4, 7)]
         return paper_grid(l2s) if norms is None else paper_grid(l2s, norms, _ITEM_NORMS)
-    raise ValueError(f"search must be 'auto', 'grid' or a search of your own, got {search!r}")
+    refuse("search", search, "be 'auto', 'grid' or a search of your own")
 
 
 def _norm_factors(x: Csr) -> dict[float, float]:

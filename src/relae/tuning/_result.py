@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from relae._common.checks import refuse
 from relae._common.tables import Grid, Tabular
 from relae.errors import DataError
 from relae.recommender import HistoryRecommender, Range
@@ -24,7 +25,7 @@ Choice = Literal["best", "tail"]
 def check_choice(choose: str) -> None:
     """Raise a ValueError if there is no such way to choose."""
     if choose not in get_args(Choice):
-        raise ValueError(f"choose must be one of {', '.join(map(repr, get_args(Choice)))}, got {choose!r}")
+        refuse("choose", choose, f"be one of {', '.join(map(repr, get_args(Choice)))}")
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Tuning(Tabular):
             found = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
             return (
                 f"the default was kept: the best that was found ({found}) cannot be told from it on the validation "
-                f"users, {self.objective} {self.gap(best, default)}; --choose best takes it all the same"
+                f"users, {self.objective} {self.gap(best, default)}; the choice 'best' takes it all the same"
             )
         if chosen is default:
             return "the default was chosen: nothing that was tried is better on the validation users"

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtr
 
+from relae.errors import ParameterError
 from relae.tuning._process import Array, finite, improvement, predict
 from relae.tuning._trial import Constraint, Trial
 
@@ -189,7 +190,11 @@ class Auto:
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, bool) or not isinstance(self.budget, (int, np.integer)) or self.budget < 1:
-            raise ValueError(f"the budget must be a whole number of inversions, at least 1, got {self.budget!r}")
+            raise ParameterError(
+                f"the budget must be a whole number of inversions, at least 1, got {self.budget!r}",
+                field="budget",
+                value=self.budget,
+            )
 
     @property
     def size(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from relae.errors import DataError
+from relae.errors import DataError, Option
 from relae.evaluation import Split
 from relae.recommender import HistoryRecommender
 
@@ -66,5 +66,6 @@ def check_users(model: HistoryRecommender, split: Split) -> None:
     if split.new_users and not model.folds_in:
         raise DataError(
             f"{type(model).__name__} knows only the users whom it is fitted to, and those of this split "
-            f"({split.protocol}) are others: hold out items instead, with hold_out_items or --split weak"
+            f"({split.protocol}) are others: hold out items instead, with ",
+            Option("split", "weak", python="hold_out_items"),
         )

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from relae._common.checks import refuse
 from relae._common.progress import Progress, of_trials
 from relae.algebra import Dial
 from relae.data import Interactions
-from relae.errors import DataError, PrecisionError
+from relae.errors import DataError, ParameterError, PrecisionError
 from relae.evaluation import DEFAULT_METRICS, Evaluation, Split, evaluate
 from relae.recommender import HistoryRecommender, Range
 from relae.registry import kind
@@ -204,7 +205,7 @@ def _planned(
     if begin.is_family:
         return family.plan(search, begin.model, split.train.matrix, objective, budget, constraint)
     if search != "auto":
-        raise ValueError(f"search must be 'auto' or a search of your own, got {search!r}")
+        refuse("search", search, "be 'auto' or a search of your own")
     return BoxSearch(begin.setting, begin.space, objective, 8 if budget is None else budget, seed)
 
 
@@ -293,7 +294,11 @@ def metrics_of(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> t
     for name in wanted:
         metric, at, k = name.partition("@")
         if not metric or at != "@" or not k.isdigit():
-            raise ValueError(f"an objective is a metric and a cut-off, such as 'ndcg@100', got {name!r}")
+            raise ParameterError(
+                f"an objective is a metric and a cut-off, such as 'ndcg@100', got {name!r}",
+                field="objective",
+                value=name,
+            )
         if int(k) > n_items:
             raise DataError(f"{name} needs more items than the {n_items:,} there are: choose a smaller cut-off")
         ks.add(int(k))

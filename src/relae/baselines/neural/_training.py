@@ -17,7 +17,7 @@ from relae._common.progress import Progress
 from relae.baselines._trained import Mark
 from relae.baselines.neural._average import Average
 from relae.baselines.neural._checkpoint import Checkpoint, optimizer_arrays, restore_optimizer
-from relae.errors import DataError
+from relae.errors import DataError, DataWarning, Option, ParameterWarning
 
 if TYPE_CHECKING:
     from relae.baselines._trained import Trained
@@ -123,8 +123,11 @@ def train(
         outcome.arrays, outcome.best_epoch = _found(network, average, how, outcome.epoch), outcome.epoch
     if outcome.epoch <= network.warm_up:
         warnings.warn(
-            f"{type(how).__name__} was trained for {outcome.epoch:,} epochs, and some of it learns only after a "
-            f"warm-up of {network.warm_up:,}: train longer, or set warm_up lower",
+            ParameterWarning(
+                f"{type(how).__name__} was trained for {outcome.epoch:,} epochs, and some of it learns only after a "
+                f"warm-up of {network.warm_up:,}: train longer, or give a lower ",
+                Option("warm_up", ...),
+            ),
             stacklevel=3,
         )
     outcome.stopped = stopped
@@ -132,7 +135,7 @@ def train(
         try:
             _keep(checkpoint, outcome, network, optimizer, average)
         except DataError as error:  # what was asked for is there
-            warnings.warn(f"{error}; the training is complete without it", stacklevel=3)
+            warnings.warn(DataWarning(error, "; the training is complete without it"), stacklevel=3)
     return outcome
 
 
