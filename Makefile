@@ -12,7 +12,7 @@ WORKERS ?= $(or $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 + 1 : 4 }
 help:
 	@echo "make demo    the embedded data set, end to end, in under a minute"
 	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets, NEURAL=1 those that need torch,"
-	@echo "             FULL=1 those that take minutes)"
+	@echo "             FULL=1 those that take minutes: many more examples of the same laws)"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
 	@echo "make reference   the pages of the docs about commands and HTTP, made from the program"

@@ -5,20 +5,30 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .cli.suite import Shell
+from .effort import FULL, repeat
+
 # A busy machine is not a bug.
 settings.register_profile(
     "patient",
     deadline=None,
+    max_examples=repeat(30, 100),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize="CI" in os.environ,  # new examples are looked for at a desk, not at the gate
 )
 settings.load_profile("patient")
 
 
+@pytest.fixture
+def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The command line in this process."""
+    return Shell(capfd, monkeypatch)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no process is left with it at the end; and leave minutes to RELAE_FULL."""
     items.sort(key=lambda item: "slow" not in item.keywords)
-    if "RELAE_FULL" not in os.environ:
+    if not FULL:
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(pytest.mark.skip(reason="takes a minute or more: RELAE_FULL is not set"))

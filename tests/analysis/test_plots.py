@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from xml.etree import ElementTree
 
 import numpy as np
@@ -25,20 +26,40 @@ from relae.evaluation import hold_out_users
 
 from .suite import shop
 
-DATA = shop(200, 120)
-SPLIT = hold_out_users(DATA, share=0.3, rng=np.random.default_rng(0))
-SPECTRUM = spectrum(DATA, rng=np.random.default_rng(0))
-COMPONENTS = components(DATA, rng=np.random.default_rng(0))
-L2 = sensitivity_l2(SPLIT, [1.0, 8.0, 64.0])
-DROPOUT = sensitivity_dropout(SPLIT, [0.0, 0.5], 8.0)
-XI = sensitivity_xi(SPLIT, 8.0, [0.0, 0.1, 0.3, 1.0])
+# Computed when first used, and not by every process that collects the tests.
+
+
+@cache
+def data():
+    return shop(200, 120)
+
+
+@cache
+def split():
+    return hold_out_users(data(), share=0.3, rng=np.random.default_rng(0))
+
+
+@cache
+def eigenvalues():
+    return spectrum(data(), rng=np.random.default_rng(0))
+
+
+@cache
+def parts():
+    return components(data(), rng=np.random.default_rng(0))
+
+
+@cache
+def by_xi():
+    return sensitivity_xi(split(), 8.0, [0.0, 0.1, 0.3, 1.0])
+
 
 FIGURES = {
-    "spectrum": lambda: plot_spectrum(SPECTRUM, "a shop"),
-    "components": lambda: plot_components(COMPONENTS, "a shop"),
-    "xi": lambda: plot_sensitivity(XI, "a shop"),
-    "l2": lambda: plot_sensitivity(L2, "a shop"),
-    "dropout": lambda: plot_sensitivity(DROPOUT, "a shop"),
+    "spectrum": lambda: plot_spectrum(eigenvalues(), "a shop"),
+    "components": lambda: plot_components(parts(), "a shop"),
+    "xi": lambda: plot_sensitivity(by_xi(), "a shop"),
+    "l2": lambda: plot_sensitivity(sensitivity_l2(split(), [1.0, 8.0, 64.0]), "a shop"),
+    "dropout": lambda: plot_sensitivity(sensitivity_dropout(split(), [0.0, 0.5], 8.0), "a shop"),
 }
 
 
@@ -79,30 +100,30 @@ def test_no_text_leaves_the_figure(name):
 
 
 def test_an_estimate_says_so_in_words():
-    assert "exact eigenvalues" in words(plot_spectrum(SPECTRUM))
-    assert "estimated" not in words(plot_spectrum(SPECTRUM))
-    assert "estimated" in words(plot_spectrum(replace(SPECTRUM, exact=False)))
-    assert "estimated" not in words(plot_components(COMPONENTS))
-    assert "estimated" in words(plot_components(replace(COMPONENTS, exact=False)))
+    assert "exact eigenvalues" in words(plot_spectrum(eigenvalues()))
+    assert "estimated" not in words(plot_spectrum(eigenvalues()))
+    assert "estimated" in words(plot_spectrum(replace(eigenvalues(), exact=False)))
+    assert "estimated" not in words(plot_components(parts()))
+    assert "estimated" in words(plot_components(replace(parts(), exact=False)))
 
 
 def test_lines_are_the_numbers():
-    figure = plot_sensitivity(XI)
+    figure = plot_sensitivity(by_xi())
     for axes, group in zip(figure.axes, ("all", "head", "tail"), strict=False):
-        np.testing.assert_array_equal(axes.lines[0].get_xdata(), XI.values)
-        np.testing.assert_array_equal(axes.lines[0].get_ydata(), XI.curves[group].mean)
-    np.testing.assert_array_equal(figure.axes[3].lines[0].get_ydata(), XI.unconstrained)
-    image = plot_components(COMPONENTS).axes[0].images[0].get_array()
+        np.testing.assert_array_equal(axes.lines[0].get_xdata(), by_xi().values)
+        np.testing.assert_array_equal(axes.lines[0].get_ydata(), by_xi().curves[group].mean)
+    np.testing.assert_array_equal(figure.axes[3].lines[0].get_ydata(), by_xi().unconstrained)
+    image = plot_components(parts()).axes[0].images[0].get_array()
     assert np.ma.getmaskarray(image).diagonal().all()
-    np.testing.assert_array_equal(image[3, 7], COMPONENTS.high[3, 7])
+    np.testing.assert_array_equal(image[3, 7], parts().high[3, 7])
 
 
 def test_a_single_value_and_a_group_without_truth_can_be_drawn():
-    nothing = replace(XI.curves["tail"], mean=np.full(4, np.nan), low=np.full(4, np.nan), high=np.full(4, np.nan))
-    without = replace(XI, curves={**XI.curves, "tail": nothing})
+    nothing = replace(by_xi().curves["tail"], mean=np.full(4, np.nan), low=np.full(4, np.nan), high=np.full(4, np.nan))
+    without = replace(by_xi(), curves={**by_xi().curves, "tail": nothing})
     assert "are not looked for" in words(plot_sensitivity(without))
-    render(plot_sensitivity(sensitivity_l2(SPLIT, [8.0])), "png")
-    render(plot_spectrum(spectrum(DATA, [8.0], rng=np.random.default_rng(0))), "png")
+    render(plot_sensitivity(sensitivity_l2(split(), [8.0])), "png")
+    render(plot_spectrum(spectrum(data(), [8.0], rng=np.random.default_rng(0))), "png")
 
 
 def test_without_matplotlib_there_are_numbers_and_a_way_to_get_plots(monkeypatch):
@@ -110,7 +131,7 @@ def test_without_matplotlib_there_are_numbers_and_a_way_to_get_plots(monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(PlotsMissingError, match=r"pip install 'relae\[plots\]'"):
-        plot_spectrum(SPECTRUM)
+        plot_spectrum(eigenvalues())
     assert issubclass(PlotsMissingError, ImportError)
     assert issubclass(PlotsMissingError, RelaeError)
 

@@ -11,14 +11,7 @@ from relae.baselines import LightGCN, Mark, Popularity
 from relae.cli import _tune
 from relae.cli._columns import Columns
 
-from .suite import Shell
-
 TITLES = {0: "[red]Not markup[/red]", 1: "Two\nlines \x1b[31m", 2: "A title that is " + "very " * 30 + "long"}
-
-
-@pytest.fixture
-def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    return Shell(capfd, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
-"""`relae reproduce` as a process: exit codes, files, and going on after a kill."""
+"""`relae reproduce`: exit codes, files, and going on after a kill."""
 
 import csv
 import json
 import os
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,7 @@ from relae.reproduce import _run
 
 from ..reproduce.conftest import write
 from ..tuning.suite import Learner
-
-COMMAND = [sys.executable, "-c", "from relae.cli import main; main()", "reproduce"]
+from .suite import COMMAND, Done, Shell
 
 
 @pytest.fixture(scope="module")
@@ -27,23 +26,23 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(data: Path, out: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments, "--dataset", "gowalla", "--out", str(out)],
-        env={**os.environ, "RELAE_DATA": str(data), "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+@pytest.fixture
+def reproduce(data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    monkeypatch.setenv("RELAE_DATA", str(data))
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(out: Path, *arguments: str) -> Done:
+        return shell("reproduce", *arguments, "--dataset", "gowalla", "--out", out)
+
+    return run
 
 
-def test_other_data_is_off_and_says_so_with_exit_code_1(data: Path, tmp_path: Path) -> None:
-    done = run(data, tmp_path, "table3", "--models", "ease,gf-cf")
-    assert done.returncode == 1, done.stderr
-    assert "of 4 cells equal" in done.stdout
-    assert "beyond the tolerance" in done.stdout
-    assert "EASE (l2 80, dropout 0, xi 0" in done.stdout
+def test_other_data_is_off_and_says_so_with_exit_code_1(reproduce: Callable[..., Done], tmp_path: Path) -> None:
+    done = reproduce(tmp_path, "table3", "--models", "ease,gf-cf")
+    assert done.code == 1, done.err
+    assert "of 4 cells equal" in done.out
+    assert "beyond the tolerance" in done.out
+    assert "EASE (l2 80, dropout 0, xi 0" in done.out
     rows = list(csv.DictReader((tmp_path / "table3-gowalla.csv").read_text().splitlines()))
     assert [(row["model"], row["metric"]) for row in rows] == [
         (model, metric) for model in ("GF-CF", "EASE") for metric in ("recall@20", "ndcg@20")
@@ -53,16 +52,18 @@ def test_other_data_is_off_and_says_so_with_exit_code_1(data: Path, tmp_path: Pa
     assert "| EASE | **0.1765 / " in (tmp_path / "table3-gowalla.md").read_text()
 
 
-def test_a_wide_tolerance_is_exit_code_0(data: Path, tmp_path: Path) -> None:
-    done = run(data, tmp_path, "table3", "--models", "ease", "--tolerance", "1")
-    assert done.returncode == 0, done.stderr
-    assert "within the tolerance of 1" in done.stdout
+def test_a_wide_tolerance_is_exit_code_0(reproduce: Callable[..., Done], tmp_path: Path) -> None:
+    done = reproduce(tmp_path, "table3", "--models", "ease", "--tolerance", "1")
+    assert done.code == 0, done.err
+    assert "within the tolerance of 1" in done.out
 
 
-def test_a_killed_run_goes_on_after_the_last_finished_model(data: Path, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_after_the_last_finished_model(
+    reproduce: Callable[..., Done], data: Path, tmp_path: Path
+) -> None:
     saved = tmp_path / "table2-gowalla.json"
     process = subprocess.Popen(
-        [*COMMAND, "table2", "--dataset", "gowalla", "--out", str(tmp_path)],
+        [*COMMAND, "reproduce", "table2", "--dataset", "gowalla", "--out", str(tmp_path)],
         env={**os.environ, "RELAE_DATA": str(data)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -74,32 +75,35 @@ def test_a_killed_run_goes_on_after_the_last_finished_model(data: Path, tmp_path
     process.wait()
     finished = json.loads(saved.read_text())["rows"]  # whole, whenever the kill came
     assert finished
-    done = run(data, tmp_path, "table2", "--tolerance", "1")
-    assert done.returncode == 0, done.stderr
-    assert f"going on from {saved}" in done.stderr.replace("\n", "")
+    done = reproduce(tmp_path, "table2", "--tolerance", "1")
+    assert done.code == 0, done.err
+    assert f"going on from {saved}" in done.err.replace("\n", "")
     again = json.loads(saved.read_text())["rows"]
     assert again[: len(finished)] == finished  # not run again: the seconds are the same too
     assert {row["model"] for row in again} == {"GF-CF", "LAE", "EASE", "RLAE", "DLAE", "EDLAE", "RDLAE"}
-    assert "of 84 cells equal" in done.stdout
+    assert "of 84 cells equal" in done.out
 
 
-def test_results_of_other_data_are_not_mixed_in(data: Path, tmp_path: Path) -> None:
-    run(data, tmp_path / "out", "table3", "--models", "ease")
+def test_results_of_other_data_are_not_mixed_in(
+    reproduce: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reproduce(tmp_path / "out", "table3", "--models", "ease")
     other = tmp_path / "other"
     write(other / "gowalla", seed=2)
-    done = run(other, tmp_path / "out", "table3", "--models", "lae", "--tolerance", "1")
-    assert "of other data" in done.stderr.replace("\n", "")
+    monkeypatch.setenv("RELAE_DATA", str(other))
+    done = reproduce(tmp_path / "out", "table3", "--models", "lae", "--tolerance", "1")
+    assert "of other data" in done.err.replace("\n", "")
     assert [row["model"] for row in json.loads((tmp_path / "out/table3-gowalla.json").read_text())["rows"]] == ["LAE"]
 
 
-def test_a_file_that_is_not_ours_is_an_error_and_is_kept(data: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_ours_is_an_error_and_is_kept(reproduce: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "table3-gowalla.json").write_text("my notes")
-    done = run(data, tmp_path, "table3", "--models", "ease")
-    assert done.returncode == 2
-    assert "--fresh" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = reproduce(tmp_path, "table3", "--models", "ease")
+    assert done.code == 2
+    assert "--fresh" in done.err
+    assert "Traceback" not in done.err
     assert (tmp_path / "table3-gowalla.json").read_text() == "my notes"
-    assert run(data, tmp_path, "table3", "--models", "ease", "--tolerance", "1", "--fresh").returncode == 0
+    assert reproduce(tmp_path, "table3", "--models", "ease", "--tolerance", "1", "--fresh").code == 0
 
 
 # --- models that are trained -------------------------------------------------------------------------------------
@@ -158,16 +162,16 @@ def test_what_was_cut_short_goes_on_only_with_more_time(learner, tmp_path: Path)
     assert not (tmp_path / "table3-gowalla-lightgcn.checkpoint").exists()
 
 
-def test_a_time_budget_that_is_none(data: Path, tmp_path: Path) -> None:
-    done = run(data, tmp_path, "table3", "--models", "ease", "--time-budget", "0")
-    assert done.returncode == 2
-    assert "minutes above 0" in done.stderr
+def test_a_time_budget_that_is_none(reproduce: Callable[..., Done], tmp_path: Path) -> None:
+    done = reproduce(tmp_path, "table3", "--models", "ease", "--time-budget", "0")
+    assert done.code == 2
+    assert "minutes above 0" in done.err
 
 
-def test_a_real_trained_model(data: Path, tmp_path: Path) -> None:
+def test_a_real_trained_model(reproduce: Callable[..., Done], tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    done = run(data, tmp_path, "table3", "--models", "grmf", "--time-budget", "0.008")
-    assert done.returncode == 0, done.stderr
+    done = reproduce(tmp_path, "table3", "--models", "grmf", "--time-budget", "0.008")
+    assert done.code == 0, done.err
     [row] = json.loads((tmp_path / "table3-gowalla.json").read_text())["rows"]
     assert row["training"]["stopped"] == "time"
     assert row["training"]["epochs"] == len(row["training"]["curve"]) >= 1

@@ -56,7 +56,7 @@ class Case:
     resumes: tuple[str, ...] = ()  # files to go on from, which a kill or a full disk may leave
     modules: tuple[str, ...] = ()  # of packages that need not be there
     goes_on: bool = False  # from the earlier result, which stays a part of the new one
-    slow: bool = False
+    kills: int = 3  # of the quick tests
 
 
 def listed(folder: Path) -> list[str]:
@@ -281,7 +281,7 @@ CASES = {
     "export": Case(**_both(_export, 3, 5, look=_files("weights.parquet"))),
     "compact": Case(**_both(_compact, 5, 9, look=_model("small"))),
     "evaluate": Case(**_both(_evaluate, 5, 10, look=_files("figures.json"))),
-    "figures": Case(**_both(_figures, "one", "two", look=_pictures, modules=_MATPLOTLIB, slow=True)),
+    "figures": Case(**_both(_figures, "one", "two", look=_pictures, modules=_MATPLOTLIB, kills=1)),
     "reproduce": Case(**_both(_reproduce, "ease", "lae,ease,dlae", look=_reproduced, goes_on=True)),
     "datasets export": Case(
         **_both(_tables, "csv", "csv", look=_files("tables/interactions.csv")),

@@ -30,10 +30,7 @@ def shop(tmp_path_factory):
         yield Shop.make(tmp_path_factory.mktemp("shop"), site)
 
 
-_PARAMETERS = [pytest.param(name, marks=[pytest.mark.slow] * case.slow) for name, case in CASES.items()]
-
-
-@pytest.fixture(params=_PARAMETERS, scope="module")
+@pytest.fixture(params=CASES, scope="module")
 def place(request, faults, shop, tmp_path_factory):
     """A command with its results, the earlier and the new one, as they are when nothing goes wrong."""
     case = CASES[request.param]
@@ -196,7 +193,7 @@ def write_twice(place: Place, times: int, seed: int) -> None:
 
 def test_a_few_of_each(place):
     """The same as the slow tests do at length."""
-    kill_often(place, 3, seed=1)
+    kill_often(place, place.case.kills, seed=1)
     terminate_often(place, 1, seed=1)
     write_twice(place, 2, seed=1)
 

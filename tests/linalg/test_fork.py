@@ -17,8 +17,7 @@ from relae.solvers import Local
 warnings.simplefilter("ignore", DeprecationWarning)  # what newer Pythons say of a fork beside threads
 rng = np.random.default_rng(0)
 x = (rng.random((60, 40)) < 0.2).astype(np.float32)
-fit = lambda: {model}
-model = fit()
+model = EASE(20.0).fit(x, solver="primal")
 expected = model.recommend(x, k=7)
 
 def check(_=None):
@@ -30,20 +29,29 @@ def finished(child):
     [status] = [status for pid, status in [os.waitpid(child, 0)] if pid == child]
     assert status == 0, status
 """
-FORK = """
-child = os.fork()
-if child == 0:
-    try:
-        check()
-        again = fit()
-        assert np.allclose(again.score(x), model.score(x), rtol=1e-3, atol=1e-5)
-        os._exit(0)
-    finally:
-        os._exit(1)
-finished(child)
-check()  # the parent goes on with all of its cores
+EVERY_MODEL = """
 from relae.linalg import _compile
-assert _compile.settings.parallel
+for fit in (
+    lambda: RDLAE(20.0).fit(x, solver="primal"),
+    lambda: RDLAE(20.0).fit(x, solver="dual"),
+    lambda: EASE(20.0).fit(x, solver=Local(9)),
+    lambda: IALS(6).fit(x),
+    lambda: ItemKNN(5).fit(x),
+):
+    model = fit()
+    expected = model.recommend(x, k=7)
+    child = os.fork()
+    if child == 0:
+        try:
+            check()
+            again = fit()
+            assert np.allclose(again.score(x), model.score(x), rtol=1e-3, atol=1e-5)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    finished(child)
+    check()  # the parent goes on with all of its cores
+    assert _compile.settings.parallel
 """
 POOL = """
 with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -97,23 +105,16 @@ def run(script, *arguments, **environment):
     assert "Terminating" not in done.stderr
 
 
-@pytest.mark.parametrize("model", ["RDLAE(20.0).fit(x, solver='primal')", "RDLAE(20.0).fit(x, solver='dual')"])
-def test_a_child_recommends_and_fits(model):
-    run(SETTING.format(model=model) + FORK)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["EASE(20.0).fit(x, solver=Local(9))", "IALS(6).fit(x)", "ItemKNN(5).fit(x)"])
-def test_a_child_of_any_model_recommends_and_fits(model):
-    run(SETTING.format(model=model) + FORK)
+def test_a_child_recommends_and_fits():
+    run(SETTING + EVERY_MODEL)
 
 
 def test_a_pool_of_forked_processes():
-    run(SETTING.format(model="EASE(20.0).fit(x, solver='primal')") + POOL)
+    run(SETTING + POOL)
 
 
 def test_forks_while_other_threads_recommend():
-    run(SETTING.format(model="EASE(20.0).fit(x, solver='primal')") + BESIDE_THREADS)
+    run(SETTING + BESIDE_THREADS)
 
 
 def test_a_fork_before_numba_is_imported():

@@ -24,6 +24,7 @@ from relae.data import decode_texts, encode_texts
 from relae.solvers import as_solver
 from relae.store import _folder, _format, _read
 
+from ..effort import FULL, repeat
 from .suite import ITEMS, MODELS, NEW, TITLES, USERS, data, fitted, same
 
 
@@ -446,10 +447,11 @@ from relae import EASE, store
 square, again = int(sys.argv[2]), int(sys.argv[3])
 rng = np.random.default_rng(1)
 model = EASE(5.0).fit((rng.random((3 * square, square)) < 0.05).astype(np.float32))
-print("ready", flush=True)
 for seed in range(again):
     model.titles_ = np.array([f"save {seed}"] * square, dtype=object)
     store.save(model, sys.argv[1])
+    if seed == 1:
+        print("ready", flush=True)
 """
 
 
@@ -458,17 +460,15 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_model(tmp_path):
     square = 400
     rng = np.random.default_rng(0)
     last = -1
-    for _ in range(20):
+    for _ in range(repeat(4, 20)):
         saver = subprocess.Popen(
             [sys.executable, "-c", KILLED, str(folder), str(square), "100000"], stdout=subprocess.PIPE
         )
         assert saver.stdout is not None
         assert saver.stdout.readline() == b"ready\n"
-        time.sleep(0.05 + 0.1 * rng.random())
+        time.sleep(0.1 * rng.random())
         saver.kill()
         saver.communicate()
-        if last < 0 and not (folder / "model.json").exists():  # on a busy machine no save was done yet
-            continue
         saved = store.open_model(folder, verify=True)
         assert len(saved.model.items_) == square
         number = int(saved.model.titles_[0].split()[1])
@@ -490,20 +490,27 @@ def opened(folder):
     return saved.model
 
 
+def flips(at):
+    """The bits to flip in a byte: one after the other from byte to byte, or all where there is time."""
+    bits = (0x01, 0x20, 0x80)
+    return bits if FULL else bits[at % 3 : at % 3 + 1]
+
+
 @pytest.mark.parametrize("name", ["EDLAE", "RDLAE"])
 def test_every_byte_of_the_record_flipped(name, tmp_path):
     folder, model = tmp_path / "model", fitted(name)
     model.save(folder, histories=data())
     place = folder / "model.json"
     content = place.read_bytes()
-    refused = 0
+    tried = refused = 0
     for at in range(len(content)):
-        for flip in (0x01, 0x20, 0x80):
+        for flip in flips(at):
             place.write_bytes(content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :])
             found = opened(folder)
+            tried += 1
             refused += found is None
             assert found is None or same(found, model), (at, flip)
-    assert refused > len(content)
+    assert 3 * refused > tried >= len(content)
     place.write_bytes(content)
     assert same(opened(folder), model)
 
@@ -512,7 +519,7 @@ def test_every_byte_of_the_headers_flipped(folder):
     for place in folder.glob("arrays-*/*.npy"):
         content = place.read_bytes()
         for at in range(128):
-            for flip in (0x01, 0x20, 0x80):
+            for flip in flips(at):
                 place.write_bytes(content[:at] + bytes([content[at] ^ flip]) + content[at + 1 :])
                 with pytest.raises(StoreError, match=r"is corrupt: its header"):
                     store.open_model(folder)

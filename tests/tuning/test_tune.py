@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,8 @@ from relae.models import DAN, suggested_l2
 from relae.tuning import Constraint, GridSearch, Journal, Judge, Trial, Tuning, linear_model, tune
 from relae.tuning import _family as family
 from relae.tuning import _tune as loop
+
+from ..cli.suite import COMMAND
 
 METRICS = ("ndcg", "tail_ndcg", "coverage")
 
@@ -242,13 +244,7 @@ def test_bad_searches_models_and_axes(split):
     assert isinstance(result, Tuning)
 
 
-# --- as a process ------------------------------------------------------------------------------------------------
-
-COMMAND = [sys.executable, "-c", "from relae.cli import main; main()", "tune"]
-
-
-def relae_tune(*arguments):
-    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False)
+# --- by the command line -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -260,43 +256,40 @@ def table(tmp_path_factory, split):
     return path
 
 
-def test_the_command_shows_tests_and_saves(table, tmp_path):
+def test_the_command_shows_tests_and_saves(table, tmp_path, shell):
     given = ("--user", "who", "--item", "what", "--objective", "ndcg@10", "--budget", 3, "--share", 0.2)
-    done = relae_tune(table, "--out", tmp_path / "run", *given)
-    assert done.returncode == 0, done.stderr
+    shown = shell.ok("tune", table, "--out", tmp_path / "run", *given)
     for part in ("Best ndcg@10 of each model", "The trade-off", "Test users", "chosen − popularity"):
-        assert part in done.stdout
+        assert part in shown
     saved = json.loads((tmp_path / "run/result.json").read_text())
     assert saved["trials"] == 3
     assert saved["test"][0]["role"] == "chosen"
     assert pl.read_csv(tmp_path / "run/points.csv").height == sum(
         len(json.loads(line)["points"]) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()[1:]
     )
-    again = relae_tune(table, "--out", tmp_path / "run", *given)
-    assert "3 trials are done" in " ".join(again.stderr.split())  # lines break where the path is long
+    again = shell("tune", table, "--out", tmp_path / "run", *given)
+    assert "3 trials are done" in " ".join(again.err.split())  # lines break where the path is long
     assert json.loads((tmp_path / "run/result.json").read_text())["chosen"] == saved["chosen"]
-    other = relae_tune(table, "--out", tmp_path / "run", *given, "--seed", 1)
-    assert other.returncode == 2
-    assert "another search, which differs in data" in other.stderr
+    other = shell("tune", table, "--out", tmp_path / "run", *given, "--seed", 1)
+    assert other.code == 2
+    assert "another search, which differs in data" in other.err
 
 
-def test_two_kills_change_nothing(table, tmp_path):
+def test_two_kills_change_nothing(table, tmp_path, shell):
     given = ("--user", "who", "--item", "what", "--objective", "ndcg@10", "--budget", 8, "--no-test")
-    whole = relae_tune(table, "--out", tmp_path / "whole", *given)
-    assert whole.returncode == 0, whole.stderr
+    shell.ok("tune", table, "--out", tmp_path / "whole", *given)
     journal = tmp_path / "killed/journal.jsonl"
     for lines in (2, 5):
         process = subprocess.Popen(
-            [*COMMAND, *map(str, (table, "--out", tmp_path / "killed", *given))],
+            [*COMMAND, "tune", *map(str, (table, "--out", tmp_path / "killed", *given))],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > lines):
-            pass
+            time.sleep(0.002)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    done = relae_tune(table, "--out", tmp_path / "killed", *given)
-    assert done.returncode == 0, done.stderr
+    shell.ok("tune", table, "--out", tmp_path / "killed", *given)
     results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("whole", "killed")]
     assert results[0]["chosen"] == results[1]["chosen"]
     assert results[0]["front"] == results[1]["front"]
@@ -315,8 +308,5 @@ def test_two_kills_change_nothing(table, tmp_path):
         (("online-retail", "--keep", "ndcg@100", "--loss", 2), "loss"),
     ],
 )
-def test_bad_requests_are_one_line(arguments, said, tmp_path):
-    done = relae_tune(*arguments, "--out", tmp_path / "run", "--no-test")
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_bad_requests_are_one_line(arguments, said, tmp_path, shell):
+    assert said in shell("tune", *arguments, "--out", tmp_path / "run", "--no-test").line()
