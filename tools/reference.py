@@ -123,7 +123,7 @@ def http() -> str:
     """Return the page about the HTTP interface."""
     from relae.serve import Settings, create_app
 
-    schema = create_app(Settings(Path("model"))).openapi()
+    schema = create_app(Settings(Path("model"))).state.openapi
     lines = [
         "# HTTP",
         "",

@@ -16,7 +16,7 @@ from relae.serve import Settings
 
 from .suite import COMMAND, run, shown
 
-HEAVY = {"polars", "numba", "fastapi", "uvicorn", "matplotlib", "pandas", "rich.table"}
+HEAVY = {"polars", "numba", "starlette", "msgspec", "uvicorn", "matplotlib", "pandas", "rich.table"}
 
 
 def test_help_is_quick_to_load():
@@ -61,7 +61,7 @@ def test_no_command_is_a_page_of_help(shell):
         (OSError(errno.ENOSPC, "No space left", "/x"), "the disk is full: /x: make room"),
         (OSError(errno.EIO, "Input/output error"), "Input/output error"),
         (ModuleNotFoundError("no", name="matplotlib"), "matplotlib is not installed: pip install 'relae[plots]'"),
-        (ModuleNotFoundError("no", name="fastapi"), "fastapi is not installed: pip install 'relae[serve]'"),
+        (ModuleNotFoundError("no", name="starlette"), "starlette is not installed: pip install 'relae[serve]'"),
         (ValueError("loss must\nbe small, got 2"), "loss must be small, got 2"),
         (ZeroDivisionError("oh"), "unexpected ZeroDivisionError (oh); this is a bug, and --debug shows where"),
     ],

@@ -17,13 +17,13 @@ from tests.serve.test_refusals import refused
     ],
 )
 def test_ids_are_looked_up_once_per_request(client, monkeypatch, path, body):
-    lookups, plain = [], Snapshot.columns
+    lookups, plain = [], Snapshot.find_columns
 
     def counting(self, items):
         lookups.append(items)
         return plain(self, items)
 
-    monkeypatch.setattr(Snapshot, "columns", counting)
+    monkeypatch.setattr(Snapshot, "find_columns", counting)
     answer = client.post(f"/v1/{path}", json=body | {"allow": [7, 17, 27], "deny": [17]})
     assert answer.status_code == 200
     assert lookups == [[7, 17, 27], [17]]

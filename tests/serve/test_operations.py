@@ -11,7 +11,7 @@ import pytest
 
 from relae import RDLAE, store
 from relae.baselines import GFCF, ItemKNN, Popularity
-from relae.serve import _replies, _service
+from relae.serve import _handlers, _service
 from tests.serve.running import answers, running, serving, until
 
 
@@ -129,7 +129,7 @@ def test_what_nobody_foresaw_is_an_error_of_ours(folder, monkeypatch, caplog):
     def broken(*args):
         raise ZeroDivisionError("secret details")
 
-    monkeypatch.setattr(_replies, "search", broken)
+    monkeypatch.setattr(_handlers, "search", broken)
     with serving(folder) as client:
         answer = client.get("/v1/items")
         assert answer.status_code == 500

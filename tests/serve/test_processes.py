@@ -115,15 +115,15 @@ def test_a_worker_that_is_stopped_is_replaced(folder):
 
 ENDLESS = """
 import re
-from relae.serve import _replies
-plain = _replies.search
-def search(snapshot, query, limit):
-    while query == "for ever":
+from relae.serve import _handlers
+plain = _handlers.search
+def search(snapshot, query):
+    while query.q == "for ever":
         pass
-    if query == "without the loop":  # holds the interpreter, so that nothing else runs in the process
+    if query.q == "without the loop":  # holds the interpreter, so that nothing else runs in the process
         re.match(r"(a+)+$", "a" * 60 + "b")
-    return plain(snapshot, query, limit)
-_replies.search = search
+    return plain(snapshot, query)
+_handlers.search = search
 """
 
 
@@ -259,5 +259,5 @@ def test_a_damaged_cache_of_the_compiler_is_a_warning_and_the_service_comes_up(f
 
 
 def test_settings_come_without_the_extra():
-    code = "import sys; import relae.serve; assert not {'fastapi', 'uvicorn', 'numba'} & set(sys.modules)"
+    code = "import sys; import relae.serve; assert not {'starlette', 'msgspec', 'uvicorn', 'numba'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], timeout=60, check=True)

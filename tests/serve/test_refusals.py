@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relae.serve import _replies
-from relae.serve._problem import shown
+from relae.serve import _handlers
+from relae.serve._problem import show_value
 from tests.serve.running import serving, until
 
 DIALS = ("xi", "item_norm", "propensity")
@@ -210,13 +210,13 @@ def test_bodies_that_are_too_large(folder):
 
 
 def test_too_many_at_once_are_turned_away(folder, monkeypatch):
-    go_on, plain = threading.Event(), _replies.search
+    go_on, plain = threading.Event(), _handlers.search
 
     def slow(*args):
         assert go_on.wait(60)
         return plain(*args)
 
-    monkeypatch.setattr(_replies, "search", slow)
+    monkeypatch.setattr(_handlers, "search", slow)
     with serving(folder, max_waiting=2) as client:
         answers = []
         threads = [threading.Thread(target=lambda: answers.append(client.get("/v1/items"))) for _ in range(5)]
@@ -316,5 +316,5 @@ def test_no_question_is_too_much(client, path, question):
 
 
 @given(anything)
-def test_any_value_can_be_shown(value):
-    assert len(shown(value)) <= 80
+def test_any_value_can_be_show_value(value):
+    assert len(show_value(value)) <= 80

@@ -9,7 +9,7 @@ import time
 import httpx
 import pytest
 
-from relae.serve import _replies
+from relae.serve import _handlers
 from relae.serve._shared import Shared
 from tests.serve.running import serving, until
 from tests.serve.test_operations import values
@@ -22,14 +22,14 @@ class Gate:
     """Lets the first call of a function wait, and counts all of them."""
 
     def __init__(self, monkeypatch, name):
-        self.calls, self._open, plain = 0, threading.Event(), getattr(_replies, name)
+        self.calls, self._open, plain = 0, threading.Event(), getattr(_handlers, name)
 
         def gated(*args):
             self.calls += 1
             assert self._open.wait(60)
             return plain(*args)
 
-        monkeypatch.setattr(_replies, name, gated)
+        monkeypatch.setattr(_handlers, name, gated)
 
     def open(self):
         self._open.set()
@@ -73,7 +73,7 @@ def test_work_for_clients_that_have_left_is_dropped(folder, gate):
 
 def test_the_rest_of_a_batch_is_dropped_when_its_client_leaves(folder, monkeypatch):
     with serving(folder) as client:
-        gate = Gate(monkeypatch, "batch_turn")
+        gate = Gate(monkeypatch, "recommend_part")
         connection = send(client, "/v1/recommend/batch", BATCH)
         until(lambda: gate.calls == 1)
         connection.close()

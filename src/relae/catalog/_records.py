@@ -1,8 +1,6 @@
 """Records of items, as JSON has them on the command line and over HTTP."""
 
-from typing import Literal, NotRequired
-
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing import Literal, NotRequired, TypedDict
 
 Id = int | str
 

@@ -9,7 +9,7 @@ from typing import Any
 from relae.errors import Message, Option, RelaeError, Text
 
 _NO_SPACE = "make room, or name another place"
-_EXTRAS = {"matplotlib": "plots", "fastapi": "serve", "uvicorn": "serve", "prometheus_client": "serve"}
+_EXTRAS = {"matplotlib": "plots"} | dict.fromkeys(("starlette", "msgspec", "uvicorn", "prometheus_client"), "serve")
 
 
 def render(message: Any) -> str:

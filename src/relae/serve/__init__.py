@@ -1,4 +1,4 @@
-"""A recommendation service over HTTP, and its page: one model folder, any number of questions."""
+"""A recommendation service over HTTP, and its page, for one model folder."""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +6,12 @@ from relae.errors import RelaeError
 from relae.serve._settings import Settings
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
 __all__ = ["Settings", "create_app", "run"]
 
 
-def create_app(settings: Settings) -> "FastAPI":
+def create_app(settings: Settings) -> "Starlette":
     """Return the application, for an ASGI server of your own; it opens the model when it starts.
 
     `host`, `port`, `workers` and `stop_seconds` are that server's business then.
@@ -41,9 +41,10 @@ def run(settings: Settings) -> None:
 
 def _check_installed() -> None:
     try:
-        import fastapi  # noqa: F401
         import httptools  # noqa: F401
+        import msgspec  # noqa: F401
         import prometheus_client  # noqa: F401
+        import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise RelaeError(f"{error.name} is not installed: pip install 'relae[serve]'") from error

@@ -1,88 +1,69 @@
-"""The application: which question goes where, and what may come back."""
+"""The application: the routes, and which errors have which status."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from fastapi import FastAPI, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from relae import __version__
 from relae.catalog import Item
 from relae.errors import RelaeError
-from relae.serve import _answers, _questions, _replies
+from relae.serve import _handlers, _requests, _responses
+from relae.serve._decoding import Reader
 from relae.serve._middleware import LimitBody, LimitHosts, Observe
+from relae.serve._openapi import Operation, build_document
 from relae.serve._page import read_page
 from relae.serve._problem import Problem, error_body
-from relae.serve._schema import Schemas
+from relae.serve._responses import encode
 from relae.serve._service import Service
 from relae.serve._settings import Settings
 from relae.serve._shared import Shared
 from relae.serve._snapshot import Snapshot
 
-_Question = TypeVar("_Question")
+_R = TypeVar("_R")
 _T = TypeVar("_T")
 _Endpoint = Callable[[Request], Awaitable[Response]]
-_Decorator = Callable[[_Endpoint], _Endpoint]
-
-_ABOUT = """Recommendations with dials from popular to rare.
-
-A question may turn the dials of a linear model, at no new fit: `xi` (ξ), `item_norm` (α) and `propensity` (γ). A dial
-that it leaves out stands where the model has it, which `GET /v1/model` tells; a larger α or γ favours items that fewer
-people have. With n the users of an item and p its propensity, a history x scores
-
-    score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ
-
-and explanations sum to that. `/v1/path` shows what a dial does to a list: along ξ for the price of one list, along α
-for the price of one each."""
-_ERRORS = {
-    401: "The API key is missing or wrong.",
-    403: "This service has no API key, and so no reload over HTTP.",
-    404: "There is no such item or user.",
-    409: "The new model cannot be used; the old one stays.",
-    413: "The body, or the answer that it asks for, is too large.",
-    422: "The question cannot be understood, or not be answered by this model.",
-    503: "Not ready yet, or too busy: try again.",
-}
-_SECURITY = {
-    "bearer": {"type": "http", "scheme": "bearer"},
-    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-}
 
 
-def build(settings: Settings, service: Service) -> FastAPI:
-    """Return the application around a service."""
+def build(settings: Settings, service: Service) -> Starlette:
+    """Return the application around a service; `state.openapi` is its OpenAPI document."""
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with service.running():
             yield
 
-    app = FastAPI(
-        title="relae",
-        version=__version__,
-        description=_ABOUT,
+    api = _Api(settings, service)
+    _add_lists(api)
+    _add_items(api)
+    _add_operations(api)
+    document = build_document(api.operations, secured=settings.api_key is not None)
+    encoded = encode(document)
+
+    async def openapi(_: Request) -> Response:
+        return Response(encoded, media_type="application/json")
+
+    app = Starlette(
         lifespan=lifespan,
-        docs_url=None,  # these two load from another host
-        redoc_url=None,
-        redirect_slashes=False,
+        routes=[*api.routes, Route("/openapi.json", openapi), *_page_routes()],
         middleware=[
             Middleware(Observe, metrics=service.metrics, log=settings.log),
             Middleware(LimitHosts, host=settings.host, allowed=settings.allowed_hosts),
             *([_cors(settings)] if settings.cors else []),
             Middleware(LimitBody, most=settings.max_body_bytes),
         ],
+        exception_handlers=dict.fromkeys((Problem, RelaeError, HTTPException, ClientDisconnect), _map_error),
     )
-    _add_errors(app)
-    _add_questions(app, settings, service)
-    _add_operations(app, service)
-    _add_page(app)
-    _add_security(app, settings)
+    app.router.redirect_slashes = False
+    app.state.openapi = document
     return app
 
 
@@ -97,140 +78,165 @@ def _cors(settings: Settings) -> Middleware:
     )
 
 
-# --- the API -------------------------------------------------------------------------------------------------------
+async def _map_error(request: Request, error: Exception) -> Response:
+    """Return the response for any error, in the one shape that all have."""
+    headers: dict[str, str] = {}
+    match error:
+        case ClientDisconnect():
+            return Response(status_code=499)  # for the log; nobody is there to read it
+        case Problem(status=status, message=message, field=field, headers=headers):
+            pass
+        case HTTPException(status_code=status):
+            field, headers, path = None, dict(error.headers or {}), request.url.path[:200]
+            message = {
+                404: f"there is nothing at {path}: /openapi.json lists what there is",
+                405: f"{request.method} does not work on {path}: /openapi.json lists what does",
+            }.get(status, str(error.detail))
+        case _:
+            status, message, field = 422, str(error), None
+    return Response(error_body(message, field), status, headers, media_type="application/json")
 
 
-class _Desk:
-    """What all routes of the API share: who may ask, whose turn it is, and how a route is documented."""
+# --- the API ---------------------------------------------------------------------------------------------------------
 
-    def __init__(self, app: FastAPI, settings: Settings, service: Service) -> None:
-        self.app, self.settings, self.service, self.schemas = app, settings, service, Schemas(settings)
-        self.locked: dict[str, Any] = {} if settings.api_key is None else {"security": [{"bearer": []}, {"header": []}]}
+
+class _Api:
+    """The routes of the service with their documentation, and what they share: the key, the model and its turns."""
+
+    def __init__(self, settings: Settings, service: Service) -> None:
+        self.settings, self.service = settings, service
+        self.routes: list[Route] = []
+        self.operations: list[Operation] = []
+
+    def add(
+        self,
+        path: str,
+        response: Any,
+        *statuses: int,
+        reader: Reader[Any] | None = None,
+        methods: tuple[str, ...] = ("GET",),
+    ) -> Callable[[_Endpoint], _Endpoint]:
+        """Return a decorator that adds a route; its docstring describes it."""
+
+        def decorate(endpoint: _Endpoint) -> _Endpoint:
+            route = Route(path, endpoint)
+            route.methods = set(methods)
+            self.routes.append(route)
+            description = endpoint.__doc__ or ""
+            self.operations.append(Operation(methods[0], path, description, reader, response, statuses))
+            return endpoint
+
+        return decorate
+
+    def add_post(
+        self, path: str, request_type: type[_R], response: Any
+    ) -> Callable[[Callable[[Request, Snapshot, Callable[[], _R]], Awaitable[bytes]]], None]:
+        """Return a decorator that adds a route for bodies of one type; its function returns JSON.
+
+        The function gets the model, and a function that reads the body off the event loop.
+        """
+        reader: Reader[Any] = Reader(cast(Any, request_type), self.settings)
+
+        def decorate(answer: Callable[[Request, Snapshot, Callable[[], _R]], Awaitable[bytes]]) -> None:
+            async def endpoint(request: Request) -> Response:
+                snapshot = self.allow(request)
+                body = await request.body()
+                return _json(await answer(request, snapshot, lambda: reader.read_body(body)))
+
+            endpoint.__doc__ = answer.__doc__
+            self.add(path, response, 401, 404, 413, 422, 503, reader=reader, methods=("POST",))(endpoint)
+
+        return decorate
 
     def check_key(self, request: Request) -> None:
         """Refuse a caller without the key."""
         self.service.check_key(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
-    def allowed(self, request: Request) -> Snapshot:
-        """Return the model to ask, if the caller may ask it."""
+    def allow(self, request: Request) -> Snapshot:
+        """Return the model in use, for a caller who has the key."""
         self.check_key(request)
         return self.service.current
 
-    async def take(self, request: Request, work: Callable[..., _T], *args: Any) -> _T:
-        """Do a part of the work for a request."""
+    async def run(self, request: Request, work: Callable[..., _T], *args: Any) -> _T:
+        """Do a part of the work for a request, off the event loop."""
         return await self.service.turns.take(request.receive, work, *args)
 
-    async def asked(
-        self,
-        request: Request,
-        read: Callable[[bytes, Settings], _Question],
-        reply: Callable[[Snapshot, _Question], object],
-    ) -> Response:
-        """Read a body, and reply to it in one turn."""
-        snapshot = self.allowed(request)
-        body = await request.body()
-        return _json(await self.take(request, lambda: _replies.encode(reply(snapshot, read(body, self.settings)))))
 
-    def route(self, method: str, path: str, answer: type, schema: dict[str, Any], *statuses: int) -> _Decorator:
-        """Return a decorator that adds a route to the application."""
-        decorator: _Decorator = self.app.api_route(
-            path,
-            methods=[method],
-            response_model=None,
-            responses=_documented(answer, *statuses, 503),
-            openapi_extra={**schema, **self.locked},
-            tags=["v1"],
-            operation_id=path.removeprefix("/v1/").split("/{")[0].replace("/", "_")
-            + ("_by_id" if path.startswith("/v1/items/") else ""),
-        )
-        return decorator
-
-
-def _add_questions(app: FastAPI, settings: Settings, service: Service) -> None:
-    desk = _Desk(app, settings, service)
-    _add_lists(desk)
-    _add_items(desk)
-
-
-def _add_lists(desk: _Desk) -> None:
-    @desk.route("POST", "/v1/recommend", _answers.SingleRecommendation, desk.schemas.recommend(), 401, 404, 413, 422)
-    async def recommend(request: Request) -> Response:
+def _add_lists(api: _Api) -> None:
+    @api.add_post("/v1/recommend", _requests.RecommendRequest, _responses.SingleRecommendation)
+    async def recommend(request: Request, snapshot: Snapshot, read: Callable[[], _requests.RecommendRequest]) -> bytes:
         """Recommend items for a history, or for a user whom the model knows by id."""
-        return await desk.asked(request, _questions.read_recommend, _replies.recommend)
+        return await api.run(request, lambda: encode(_handlers.recommend(snapshot, read())))
 
-    @desk.route("POST", "/v1/recommend/batch", _answers.Recommendations, desk.schemas.batch(), 401, 404, 413, 422)
-    async def recommend_batch(request: Request) -> Response:
+    @api.add_post("/v1/recommend/batch", _requests.BatchRequest, _responses.Recommendations)
+    async def recommend_batch(
+        request: Request, snapshot: Snapshot, read: Callable[[], _requests.BatchRequest]
+    ) -> bytes:
         """Recommend items for several histories, or users."""
-        snapshot = desk.allowed(request)
-        body = await request.body()
-        question = await desk.take(request, _questions.read_batch, body, desk.settings)
-        turns, options = await desk.take(request, _replies.batch_turns, snapshot, question)
-        parts = [await desk.take(request, _replies.batch_turn, snapshot, turn, options) for turn in turns]
-        return _json(b'{"results":[' + b",".join(parts) + b"]}")
+        parts, options = await api.run(request, lambda: _handlers.split_batch(snapshot, read()))
+        lists = [await api.run(request, _handlers.recommend_part, snapshot, part, options) for part in parts]
+        return b'{"results":[' + b",".join(lists) + b"]}"
 
-    @desk.route("POST", "/v1/path", _answers.DialPath, desk.schemas.path(), 401, 404, 413, 422)
-    async def path(request: Request) -> Response:
+    @api.add_post("/v1/path", _requests.PathRequest, _responses.DialPath)
+    async def path(request: Request, snapshot: Snapshot, read: Callable[[], _requests.PathRequest]) -> bytes:
         """Show how a list changes from popular items to the long tail."""
-        snapshot = desk.allowed(request)
-        body = await request.body()
-        question = await desk.take(request, _questions.read_path, body, desk.settings)
-        turns, taste, options = await desk.take(request, _replies.path_turns, snapshot, question)
-        along_xi = question.item_norms is None
-        parts = [
-            await desk.take(request, _replies.path_turn, snapshot, turn, along_xi, taste, options) for turn in turns
-        ]
-        return _json(b'{"path":[' + b",".join(parts) + b"]}")
+        parts, history, options = await api.run(request, lambda: _handlers.split_path(snapshot, read()))
+        points = [await api.run(request, _handlers.path_part, snapshot, part, history, options) for part in parts]
+        return b'{"path":[' + b",".join(points) + b"]}"
 
-    @desk.route("POST", "/v1/explain", _answers.Explained, desk.schemas.explain(), 401, 404, 413, 422)
-    async def explain(request: Request) -> Response:
+    @api.add_post("/v1/explain", _requests.ExplainRequest, _responses.Explained)
+    async def explain(request: Request, snapshot: Snapshot, read: Callable[[], _requests.ExplainRequest]) -> bytes:
         """Say what each item of a history adds to the score of an item."""
-        return await desk.asked(request, _questions.read_explain, _replies.explain)
+        return await api.run(request, lambda: encode(_handlers.explain(snapshot, read())))
 
 
-def _add_items(desk: _Desk) -> None:
-    @desk.route("GET", "/v1/items", _answers.FoundItems, desk.schemas.search(), 401, 422)
+def _add_items(api: _Api) -> None:
+    searches = Reader(_requests.SearchQuery, api.settings)
+
+    @api.add("/v1/items", _responses.FoundItems, 401, 422, 503, reader=searches)
     async def search(request: Request) -> Response:
         """Find items by the words of their titles, or by id; without words, the most popular ones."""
-        snapshot = desk.allowed(request)
-        text = _questions.read_search(request.query_params)
-        limit = _questions.read_whole(request.query_params, "limit", 20, desk.settings.max_k)
-        return _json(await desk.take(request, lambda: _replies.encode(_replies.search(snapshot, text, limit))))
+        snapshot, query = api.allow(request), searches.read_query(request.query_params)
+        return _json(await api.run(request, lambda: encode(_handlers.search(snapshot, query))))
 
-    @desk.route("GET", "/v1/items/{item:path}", Item, desk.schemas.item(), 401, 404)
+    @api.add("/v1/items/{item:path}", Item, 401, 404, 503)
     async def item(request: Request) -> Response:
         """Return one item."""
-        snapshot, name = desk.allowed(request), request.path_params["item"]
-        return _json(_replies.encode(_replies.item(snapshot, name)))
+        return _json(encode(_handlers.find_item(api.allow(request), request.path_params["item"])))
 
-    @desk.route("GET", "/v1/similar/{item:path}", _answers.SimilarItems, desk.schemas.similar(), 401, 404, 422)
+    similar_queries = Reader(_requests.SimilarQuery, api.settings)
+
+    @api.add("/v1/similar/{item:path}", _responses.SimilarItems, 401, 404, 422, 503, reader=similar_queries)
     async def similar(request: Request) -> Response:
         """Return the items that go with one item once all others are accounted for."""
-        snapshot, name = desk.allowed(request), request.path_params["item"]
-        k = _questions.read_whole(request.query_params, "k", 10, desk.settings.max_k)
-        return _json(await desk.take(request, lambda: _replies.encode(_replies.similar(snapshot, name, k))))
+        snapshot, name = api.allow(request), request.path_params["item"]
+        k = similar_queries.read_query(request.query_params).k
+        return _json(await api.run(request, lambda: encode(_handlers.find_similar(snapshot, name, k))))
 
-    @desk.route("GET", "/v1/model", _answers.Model, {}, 401)
+    @api.add("/v1/model", _responses.Model, 401, 503)
     async def model(request: Request) -> Response:
-        """Say which model answers, what it was fitted to, and how much may be asked."""
-        return _json(_replies.encode(desk.allowed(request).description))
+        """Say which model answers, what it was fitted to, and how much a request may ask for."""
+        return _json(encode(api.allow(request).description))
 
-    @desk.route("POST", "/v1/reload", _answers.Model, {}, 401, 403, 409)
+    @api.add("/v1/reload", _responses.Model, 401, 403, 409, 503, methods=("POST",))
     async def reload(request: Request) -> Response:
         """Open the model folder anew; one that cannot be used leaves the old model in place."""
-        desk.check_key(request)  # there need not be a model yet
-        return _json(_replies.encode((await desk.service.reload_for_all()).description))
+        api.check_key(request)  # there need not be a model yet
+        return _json(encode((await api.service.reload_for_all()).description))
 
 
 def _json(content: bytes) -> Response:
     return Response(content, media_type="application/json", headers={"Cache-Control": "no-store"})
 
 
-# --- operations, the page ------------------------------------------------------------------------------------------
+# --- operations and the page -----------------------------------------------------------------------------------------
 
 
-def _add_operations(app: FastAPI, service: Service) -> None:
-    @app.get("/healthz", response_model=None, responses=_documented(_answers.Status, 503), tags=["operations"])
-    async def healthz() -> Response:
+def _add_operations(api: _Api) -> None:
+    service, probes = api.service, ("GET", "HEAD")  # load balancers like to ask with HEAD
+
+    @api.add("/healthz", _responses.Status, 503, methods=probes)
+    async def healthz(_: Request) -> Response:
         """Say that the process is alive, and no work hangs."""
         if service.turns.hangs:
             raise Problem(
@@ -238,100 +244,30 @@ def _add_operations(app: FastAPI, service: Service) -> None:
             )
         return _json(b'{"status":"ok"}')
 
-    @app.get("/readyz", response_model=None, responses=_documented(_answers.Status, 503), tags=["operations"])
-    async def readyz() -> Response:
+    @api.add("/readyz", _responses.Status, 503, methods=probes)
+    async def readyz(_: Request) -> Response:
         """Say whether a model is open, and warmed up."""
         if not service.ready:
             raise Problem(503, "the model is being made ready: try again in a moment", headers={"Retry-After": "1"})
         return _json(b'{"status":"ready"}')
 
-    # load balancers like to ask with HEAD
-    app.add_api_route("/healthz", healthz, methods=["HEAD"], response_model=None, include_in_schema=False)
-    app.add_api_route("/readyz", readyz, methods=["HEAD"], response_model=None, include_in_schema=False)
-
     collected = Shared(lambda: asyncio.to_thread(service.metrics.text))
-    text = {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text format."}
 
-    @app.get(
-        "/metrics",
-        response_model=None,
-        response_class=Response,
-        responses={200: text},
-        tags=["operations"],
-    )
-    async def metrics() -> Response:
-        """Return what Prometheus collects."""
+    @api.add("/metrics", None)
+    async def metrics(_: Request) -> Response:
+        """Return the metrics for Prometheus, in its text format."""
         return Response(await collected(), media_type=CONTENT_TYPE_LATEST)
 
 
-def _add_page(app: FastAPI) -> None:
+def _page_routes() -> list[Route]:
     page = read_page()
 
-    def answer(request: Request, name: str) -> Response:
-        file = page.get(name)
+    async def send(request: Request) -> Response:
+        file = page.get(request.path_params.get("name", "index.html"))
         if file is None:
             raise HTTPException(404)
         if request.headers.get("if-none-match") == file.headers["ETag"]:
             return Response(status_code=304, headers=file.headers)
         return Response(file.content, headers=file.headers)
 
-    @app.api_route("/", methods=["GET", "HEAD"], response_model=None, include_in_schema=False)
-    async def index(request: Request) -> Response:
-        """The page."""
-        return answer(request, "index.html")
-
-    @app.api_route("/static/{name:path}", methods=["GET", "HEAD"], response_model=None, include_in_schema=False)
-    async def static(request: Request) -> Response:
-        """A file of the page."""
-        return answer(request, request.path_params["name"])
-
-
-# --- errors, and the schema ----------------------------------------------------------------------------------------
-
-
-def _add_errors(app: FastAPI) -> None:
-    async def problem(_: Request, error: Exception) -> Response:
-        assert isinstance(error, Problem)
-        return _error(error.status, error.message, error.field, error.headers)
-
-    async def refused(_: Request, error: Exception) -> Response:
-        return _error(422, str(error))
-
-    async def unrouted(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        message = {
-            404: f"there is nothing at {request.url.path[:200]}: /openapi.json lists what there is",
-            405: f"{request.method} does not work on {request.url.path[:200]}: /openapi.json lists what does",
-        }.get(error.status_code, str(error.detail))
-        return _error(error.status_code, message, None, dict(error.headers or {}))
-
-    async def gone(_: Request, error: Exception) -> Response:
-        return Response(status_code=499)  # for the log; nobody is there to read it
-
-    app.add_exception_handler(Problem, problem)
-    app.add_exception_handler(RelaeError, refused)
-    app.add_exception_handler(HTTPException, unrouted)
-    app.add_exception_handler(ClientDisconnect, gone)
-
-
-def _error(status: int, message: str, field: str | None = None, headers: dict[str, str] | None = None) -> Response:
-    return Response(error_body(message, field), status, headers, media_type="application/json")
-
-
-def _documented(answer: type, *statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What may come back: the answer, and errors in their one shape."""
-    good: dict[int | str, dict[str, Any]] = {200: {"model": answer}}
-    return good | {status: {"model": _answers.Error, "description": _ERRORS[status]} for status in statuses}
-
-
-def _add_security(app: FastAPI, settings: Settings) -> None:
-    """Tell of the two ways to send the key, if there is one."""
-    plain = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        schema = plain()
-        if settings.api_key is not None:
-            schema.setdefault("components", {})["securitySchemes"] = _SECURITY
-        return schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+    return [Route("/", send), Route("/static/{name:path}", send)]

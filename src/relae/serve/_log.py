@@ -7,7 +7,7 @@ import warnings
 from datetime import UTC, datetime
 from typing import TextIO
 
-from pydantic_core import to_json
+import msgspec
 
 logger = logging.getLogger("relae.serve")
 _access = logging.getLogger("relae.serve.access")
@@ -28,7 +28,7 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return to_json(line, inf_nan_mode="null", fallback=str).decode()
+        return msgspec.json.encode(line, enc_hook=str).decode()
 
 
 class GatheringHandler(logging.StreamHandler[TextIO]):

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from relae.serve._log import note, note_request
 from relae.serve._metrics import Metrics
-from relae.serve._problem import Problem, error_body, shown
+from relae.serve._problem import Problem, error_body, show_value
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PROCESS, _numbers = urandom(4).hex().encode(), count(1)  # to ask the system for each would cost more than the rest
@@ -88,7 +88,7 @@ class LimitHosts:
         if scope["type"] == "http" and not self._any and (self._everywhere or _is_loopback(scope.get("server"))):
             for name, value in scope["headers"]:
                 if name == b"host" and not self._answers_to(value.decode("latin-1")):
-                    message = f"this service does not answer to the name {shown(value.decode('latin-1'))}"
+                    message = f"this service does not answer to the name {show_value(value.decode('latin-1'))}"
                     body = error_body(f"{message}: `relae serve --allowed-host NAME` allows it")
                     await Response(body, 421, media_type="application/json")(scope, receive, send)
                     return

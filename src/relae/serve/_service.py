@@ -6,25 +6,24 @@ import hmac
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 from logging import ERROR, WARNING
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from relae.errors import RelaeError
-from relae.serve import _replies
+from relae.serve import _handlers
 from relae.serve._log import note
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem
-from relae.serve._questions import ExplainQuestion, History, Id, PathQuestion, RecommendQuestion, Wish
-from relae.serve._replies import Options
+from relae.serve._requests import PATHS, BatchRequest, ExplainRequest, PathRequest, RecommendRequest
+from relae.serve._responses import encode
 from relae.serve._settings import Settings
 from relae.serve._shared import Shared
 from relae.serve._snapshot import Snapshot
 from relae.serve._turns import Turns
 
-_STRANGER = "an id that no item has"
+_UNKNOWN = "an id that no item has"
 _LOOK_EVERY = 1.0  # seconds between looks at the files of the model
 
 
@@ -198,34 +197,31 @@ class Service:
 
 
 def _warm_up(snapshot: Snapshot) -> None:
-    """Ask every kind of question once.
+    """Answer every kind of request once.
 
     Afterwards no kernel is left to compile or to load, and a model that cannot answer is found out.
     """
-    limits = snapshot.description["limits"]
-    # whoever has these two may be unknown
-    liked = (
-        [snapshot.catalog.ids[column] for column in snapshot.catalog.popular[:2].tolist()]
-        if snapshot.model.folds_in
-        else []
-    )
-    # nobody's history is a case of its own; the first unknown id takes longer than those after it
-    asking: list[History | Id] = [History(liked), History([_STRANGER])]
+    model, catalog, limits = snapshot.model, snapshot.catalog, snapshot.description["limits"]
+    # a model that does not fold in knows no history of these two
+    liked = [catalog.ids[column] for column in catalog.popular[:2].tolist()] if model.folds_in else []
+    # a history without known items is a case of its own; the first unknown id takes longer than those after it
+    sources: list[dict[str, Any]] = [{"history": liked}, {"history": [_UNKNOWN]}]
     if snapshot.histories is not None and len(snapshot.histories.users):
-        asking += snapshot.histories.users.values[:1].tolist()
-    linear = snapshot.linear is not None
+        sources.append({"user": snapshot.histories.users.values[:1].tolist()[0]})
     k = min(10, limits["k"], limits["results"], limits["explained"])
-    wish = Wish(k, {}, allow=snapshot.catalog.ids[:100], deny=liked[:1], exclude_seen=True, explain=linear)
-    for who in asking:
-        _replies.encode(_replies.recommend(snapshot, RecommendQuestion(who, wish)))
-        if linear:
-            for xis, item_norms in (([0.5], None), (None, [0.5])):
-                path = PathQuestion(who, xis, item_norms, replace(wish, explain=False))
-                dials, taste, options = _replies.path_turns(snapshot, path)
-                _replies.path_turn(snapshot, dials[0], item_norms is None, taste, options)
-    several = [snapshot.taste(who) for who in asking]
-    _replies.batch_turn(snapshot, several, Options.of(snapshot, replace(wish, explain=False)))
-    if linear:
-        item = snapshot.catalog.ids[snapshot.catalog.popular[0]]
-        _replies.explain(snapshot, ExplainQuestion(History(liked), item, {"item_norm": 0.5}))
-        _replies.similar(snapshot, item, 10)
+    options: dict[str, Any] = {"k": k, "allow": catalog.ids[:100], "deny": liked[:1]}
+    for source in sources:
+        encode(_handlers.recommend(snapshot, RecommendRequest(**source, **options, explain=model.explains)))
+        for field, dial in PATHS.items():
+            if dial in model.dials:
+                path = PathRequest(**source | options | {field: [0.5]})
+                [points, *_], history, resolved = _handlers.split_path(snapshot, path)
+                _handlers.path_part(snapshot, points, history, resolved)
+    batch = BatchRequest(histories=[liked, [_UNKNOWN]], **options)
+    [histories, *_], resolved = _handlers.split_batch(snapshot, batch)
+    _handlers.recommend_part(snapshot, histories, resolved)
+    if model.explains:
+        item = catalog.ids[catalog.popular[0]]
+        fields: dict[str, Any] = {"history": liked, "item": item, **dict.fromkeys(model.dials, 0.5)}
+        _handlers.explain(snapshot, ExplainRequest(**fields))
+        _handlers.find_similar(snapshot, item, k)

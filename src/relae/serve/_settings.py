@@ -1,4 +1,4 @@
-"""What a service is told at its start; importable without FastAPI."""
+"""The settings of a service; importable without the packages of the extra `serve`."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""The answers, as types: what mypy checks in the code is what OpenAPI shows to callers."""
+"""The responses of the service, as types: mypy checks them in the code, and OpenAPI shows them to callers."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
+import msgspec
 
 from relae.catalog import Id, Item, Reason, RecommendedItem, SimilarItem, Suggestion
 from relae.models import DIALS
@@ -10,7 +10,7 @@ from relae.models import DIALS
 if TYPE_CHECKING:
 
     class Dials(TypedDict):
-        """The values of the dials, as the models declare them; null for a model without them."""
+        """The values of the dials that the models declare; null for a model without them."""
 
 else:
     Dials = TypedDict("Dials", {dial.name: float | None for dial in DIALS})
@@ -52,13 +52,13 @@ class PathPoint(Dials):
 
 
 class DialPath(TypedDict):
-    """How a list changes with ξ, and with the item norm."""
+    """How a list changes with ξ, or with the item norm."""
 
     path: list[PathPoint]
 
 
 class FoundItems(TypedDict):
-    """Items that were searched for, and how many there are in all."""
+    """Items that match a search, and how many there are in all."""
 
     items: list[Item]
     total: int
@@ -72,7 +72,7 @@ class SimilarItems(TypedDict):
 
 
 class Explained(Dials):
-    """What each item of the history adds to the score of an item, the largest first; negative ones are there, too.
+    """The part of a score that each item of the history adds, the largest first; negative ones are there, too.
 
     `seen` tells that the item is in the history, or that the user has had it beside the history, such as with a low
     rating: it is then recommended only with `exclude_seen` false.
@@ -100,7 +100,7 @@ class Limits(TypedDict):
 class Model(Dials):
     """The model that answers.
 
-    `dials` names what a question may set to another value than the model's own; `user_norm` needs another fit. `users`
+    `dials` names what a request may set to another value than the model's own; `user_norm` needs another fit. `users`
     and `titles` tell whether the model knows users by their ids, and items by titles.
     """
 
@@ -121,7 +121,7 @@ class Model(Dials):
 
 
 class Status(TypedDict):
-    """How the service is."""
+    """The state of the service."""
 
     status: str
 
@@ -137,3 +137,12 @@ class Error(TypedDict):
     """The one shape of all errors."""
 
     error: ErrorDetail
+
+
+def _to_python(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's."""
+    return value.item()
+
+
+encode = msgspec.json.Encoder(enc_hook=_to_python).encode
+"""Return a response as JSON; NaN and infinity are null."""
