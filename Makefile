@@ -12,7 +12,7 @@ WORKERS ?= $(or $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 + 1 : 4 }
 help:
 	@echo "make demo    the embedded data set, end to end, in under a minute"
 	@echo "make test    the test suite (RELAE_DATA=folder adds the tests on real data sets, NEURAL=1 those that need torch,"
-	@echo "             FULL=1 those that take minutes: many more examples of the same laws)"
+	@echo "             FAULTS=1 those that kill and attack many processes, FULL=1 many more examples of all)"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make bench   the benchmarks of docs/benchmarks.md (an hour or so; BENCH=inverse|peers|large for one of them)"
 	@echo "make reference   the pages of the docs about commands and HTTP, made from the program"
@@ -22,7 +22,7 @@ demo: $(VENV)/.core
 	$(BIN)/relae demo
 
 test: $(VENV)/.dev $(if $(NEURAL),$(VENV)/.neural)
-	$(if $(FULL),RELAE_FULL=1) OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(if $(FAULTS),RELAE_FAULTS=1) $(if $(FULL),RELAE_FULL=1) OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from .cli.suite import Shell
-from .effort import FULL, repeat
+from .effort import FAULTS, FULL, repeat
 
 # A busy machine is not a bug.
 settings.register_profile(
@@ -26,9 +26,10 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that no process is left with it at the end; and leave minutes to RELAE_FULL."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
-    if not FULL:
-        for item in items:
-            if "slow" in item.keywords:
-                item.add_marker(pytest.mark.skip(reason="takes a minute or more: RELAE_FULL is not set"))
+    """Begin with what takes long, so that no process is left with it at the end; and skip what is not wanted."""
+    items.sort(key=lambda item: ("slow" not in item.keywords, "faults" not in item.keywords))
+    for item in items:
+        if "slow" in item.keywords and not FULL:
+            item.add_marker(pytest.mark.skip(reason="takes a minute or more: RELAE_FULL is not set"))
+        elif "faults" in item.keywords and not FAULTS:
+            item.add_marker(pytest.mark.skip(reason="kills and attacks many processes: RELAE_FAULTS is not set"))

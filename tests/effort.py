@@ -1,8 +1,9 @@
-"""How often a test repeats itself: a few times by default, many times where RELAE_FULL is set."""
+"""How much is tested: RELAE_FAULTS adds the tests that kill and attack, RELAE_FULL many more examples of each law."""
 
 import os
 
 FULL = "RELAE_FULL" in os.environ
+FAULTS = FULL or "RELAE_FAULTS" in os.environ
 
 
 def repeat(few: int, many: int) -> int:

@@ -2,15 +2,15 @@
 
 import relae
 
-from .suite import shown
+from .suite import Shell
 
 
-def test_version() -> None:
-    assert shown("--version").strip() == f"relae {relae.__version__}"
+def test_version(shell: Shell) -> None:
+    assert shell.ok("--version").strip() == f"relae {relae.__version__}"
 
 
-def test_demo_shows_the_whole_way() -> None:
-    text = shown("demo")
+def test_demo_shows_the_whole_way(shell: Shell) -> None:
+    text = shell.ok("demo")
     for part in (
         "4,339 customers",
         "3,665 products",

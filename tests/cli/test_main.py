@@ -5,13 +5,14 @@ import os
 import pty
 import subprocess
 import sys
+import warnings
 
 import pytest
 
-from relae.cli import _demo, app
+from relae.cli import _demo, app, main
 from relae.cli._messages import render_error
 from relae.cli._options import _LIMITS
-from relae.errors import Option, PlanError
+from relae.errors import Option, PlanError, StoreError
 from relae.serve import Settings
 
 from .suite import COMMAND, run, shown
@@ -25,8 +26,8 @@ def test_help_is_quick_to_load():
     assert found.split() == []
 
 
-def test_help_names_every_command_in_its_group():
-    text = shown("--help")
+def test_help_names_every_command_in_its_group(shell):
+    text = shell.ok("--help")
     commands = [info.callback.__name__ for info in app.registered_commands]
     assert len(commands) == 16
     for command in (*commands, "datasets", "From data to a model", "With a model"):
@@ -111,8 +112,17 @@ def test_how_a_command_ends(error, code, said, shell, monkeypatch):
         (("inspect", "nowhere"), {"RELAE_DEBUG": "1"}),
     ],
 )
-def test_debug_shows_where(arguments, environment):
-    done = run(*arguments, env={**os.environ, **environment})
+def test_debug_lets_an_error_out(arguments, environment, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["relae", *arguments])
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StoreError, match="there is no model folder nowhere"):
+        main()
+
+
+def test_debug_shows_where():
+    done = run("--debug", "inspect", "nowhere")
     assert done.returncode == 1
     assert done.stderr.startswith("Traceback")
     assert "StoreError: there is no model folder nowhere" in done.stderr
@@ -266,7 +276,7 @@ def test_every_setting_of_the_service_is_an_option(shell, monkeypatch, saved):
     assert found[1] == Settings(saved)
 
 
-def test_a_service_starts_answers_and_stops(saved):
+def test_a_service_starts_answers_and_stops(saved, shell):
     """From the command to an answer over a real socket; the rest is tested where the service is."""
     import json
     import re
@@ -288,7 +298,7 @@ def test_a_service_starts_answers_and_stops(saved):
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "")
-    ours = json.loads(shown("recommend", saved, "--history", "1000,1004", "--k", 3, "--json"))
+    ours = json.loads(shell.ok("recommend", saved, "--history", "1000,1004", "--k", 3, "--json"))
     assert [entry["item"] for entry in answer["items"]] == [entry["item"] for entry in ours["items"]]
     assert {name: answer[name] for name in answer if name != "items"} == {n: ours[n] for n in ours if n != "items"}
 

@@ -217,12 +217,12 @@ def test_more_places_than_items_are_cut(saved, model, shell):
         model.recommend([1004], k=10**12)
 
 
-def test_json_is_ascii_whatever_the_terminal_is(tmp_path):
+def test_json_is_ascii_whatever_the_terminal_is(tmp_path, shell):
     names = ["Fantômas", "夜", "Ægir", "plain"]
     rows = [f"{user},{name}" for user in range(40) for name in names[user % 2 :]]
     (tmp_path / "log.csv").write_text("\n".join(["user,item", *rows]), encoding="utf-8")
+    shell.ok("fit", tmp_path / "log.csv", "--model", "ease", "--out", tmp_path / "model")
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    shown("fit", tmp_path / "log.csv", "--model", "ease", "--out", tmp_path / "model", env=environment)
     text = shown("recommend", tmp_path / "model", "--history", "plain", "--json", env=environment)
     assert text.isascii()
     assert {entry["item"] for entry in json.loads(text)["items"]} == {"Fantômas", "夜", "Ægir"}

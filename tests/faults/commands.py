@@ -56,7 +56,7 @@ class Case:
     resumes: tuple[str, ...] = ()  # files to go on from, which a kill or a full disk may leave
     modules: tuple[str, ...] = ()  # of packages that need not be there
     goes_on: bool = False  # from the earlier result, which stays a part of the new one
-    kills: int = 3  # of the quick tests
+    kills: int = 2  # of the quick tests
 
 
 def listed(folder: Path) -> list[str]:

@@ -14,6 +14,8 @@ from ..datasets.server import serving
 from .commands import CASES, FIRST, SECOND, Case, Shop, listed
 from .server import Faults
 
+pytestmark = pytest.mark.faults
+
 _KILLS = int(os.environ.get("RELAE_KILLS", "30"))  # of each command
 
 

@@ -25,8 +25,7 @@ def children(process):
     return [child for child in psutil.Process(process.popen.pid).children() if child.is_running()]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("workers", "sig"), [(1, signal.SIGINT), (2, signal.SIGTERM)])
 def test_a_stop_is_graceful(folder, workers, sig):
     with running(folder, workers=workers) as (process, client):
         family = [process.popen.pid, *(child.pid for child in children(process))]
@@ -81,23 +80,16 @@ def test_two_workers_share_the_work_and_the_counting(folder):
         assert len(answered) == 2, "one worker did all the work"
 
 
-def test_a_worker_that_dies_is_replaced(folder):
+def test_a_worker_that_dies_is_replaced_however_often(folder):
     with running(folder, workers=2) as (process, client):
-        first, second = (child.pid for child in children(process))
-        os.kill(first, signal.SIGKILL)
-        assert process.said("a worker ended")["pid"] == first
-        new = process.said("ready")["pid"]
-        assert {child.pid for child in children(process)} == {second, new}
-        for _ in range(10):
-            assert client.get("/v1/model").status_code == 200
-
-
-def test_workers_that_are_killed_again_and_again_are_replaced(folder):
-    with running(folder, workers=2) as (process, client):
-        for _ in range(8):  # more often than workers may end before they are ready
-            os.kill(children(process)[0].pid, signal.SIGKILL)
-            process.said("ready")
-            assert client.get("/v1/model").status_code == 200
+        for _ in range(7):  # more often than workers may end before they are ready
+            first, second = (child.pid for child in children(process))
+            os.kill(first, signal.SIGKILL)
+            assert process.said("a worker ended")["pid"] == first
+            new = process.said("ready")["pid"]
+            assert {child.pid for child in children(process)} == {second, new}
+            for _ in range(3):
+                assert client.get("/v1/model").status_code == 200
         assert process.popen.poll() is None
 
 
@@ -246,8 +238,8 @@ def test_without_the_extra_the_way_to_it_is_named(folder):
 
 def test_a_damaged_cache_of_the_compiler_is_a_warning_and_the_service_comes_up(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    with running(folder, warnings="default"):
-        pass
+    rank = "import numpy; from relae.linalg import top_k; top_k(numpy.ones((1, 3), numpy.float32), 2)"
+    subprocess.run([sys.executable, "-c", rank], timeout=240, check=True)  # one kernel that a service needs
     kept = list(tmp_path.rglob("*.nbi"))
     assert kept
     for place in kept:

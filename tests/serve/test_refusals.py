@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from relae.serve import _handlers
 from relae.serve._problem import show_value
+from tests.effort import repeat
 from tests.serve.running import serving, until
 
 DIALS = ("xi", "item_norm", "propensity")
@@ -300,8 +301,8 @@ def malformed(draw):
 
 
 @given(malformed())
-@settings(max_examples=1000)
-def test_a_thousand_malformed_bodies(client, question):
+@settings(max_examples=repeat(200, 1000))
+def test_malformed_bodies_are_refused(client, question):
     path, body = question
     answer = client.post(path, content=body)
     assert 400 <= answer.status_code < 500, (body, answer.text)
@@ -309,7 +310,7 @@ def test_a_thousand_malformed_bodies(client, question):
 
 
 @given(st.sampled_from(POSTS), st.dictionaries(st.sampled_from(sorted(wrong)), anything, max_size=5))
-@settings(max_examples=300)
+@settings(max_examples=repeat(100, 300))
 def test_no_question_is_too_much(client, path, question):
     answer = client.post(path, content=json.dumps(question).encode())
     assert answer.status_code in (200, 404, 422), (question, answer.text)

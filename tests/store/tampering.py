@@ -23,7 +23,7 @@ from relae import DLAE, EASE, RDLAE, Interactions, RelaeError, StoreError, store
 from relae.baselines import GFCF, HMLET, IALS, LTOCF, ContentKNN, ItemKNN, LightGCN, Mark, MultVAE, Popularity, Random
 from relae.data import Dropped, Ids
 from relae.models import DAN, DEQL
-from relae.serve._settings import Settings
+from relae.serve import Settings
 from relae.serve._snapshot import Snapshot
 from relae.solvers import Local
 from relae.store import _format
