@@ -43,7 +43,7 @@ class Dial(NamedTuple):
 
     @property
     def input(self) -> float:
-        """What `input_scaling` depends on: dials that are equal in this have the same projections."""
+        """The parameters that `input_scaling` depends on: dials that are equal in this have the same projections."""
         return self.item_norm
 
 

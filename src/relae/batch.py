@@ -60,30 +60,34 @@ def recommend_to_parquet(
     The paths of the files, in the order of the users.
     """
     job, how = Job(client), (str(Path(model).absolute()), open_model, k, xi)
-    with new_folder(folder) as place:
-        return _recommend(job, client, how, histories, place)
+    with new_folder(folder) as target:
+        return _recommend(job, client, how, histories, target)
 
 
-def _recommend(job: Job, client: Any, how: Any, histories: Any, place: Path) -> list[str]:
+def _recommend(job: Job, client: Any, how: Any, histories: Any, target: Path) -> list[str]:
     if isinstance(histories, Partitions):
         tasks = [
-            job.submit("recommend", (at,), _of_file, how, path, fingerprint, histories.how, _name(place, at))
+            job.submit("recommend", (at,), _of_file, how, path, fingerprint, histories.how, _name(target, at))
             for at, (path, fingerprint) in enumerate(zip(histories.files, histories.fingerprints, strict=True))
         ]
     else:
-        given = histories if isinstance(histories, Interactions) else None
-        matrix = as_csr(histories, np.float32) if given is None else given.matrix
-        items = None if given is None else job.submit("items", (), _same, given.items)
-        seen = None if given is None else given.seen_on(given.seen_items)
-        seen_items = None if seen is None or given is None else job.submit("seen-items", (), _same, given.seen_items)
+        interactions = histories if isinstance(histories, Interactions) else None
+        matrix = as_csr(histories, np.float32) if interactions is None else interactions.matrix
+        items = None if interactions is None else job.submit("items", (), _same, interactions.items)
+        seen = None if interactions is None else interactions.seen_on(interactions.seen_items)
+        seen_items = (
+            None
+            if seen is None or interactions is None
+            else job.submit("seen-items", (), _same, interactions.seen_items)
+        )
         tasks = [
-            job.submit("recommend", (at,), _of_rows, how, *parts, items, seen_items, _name(place, at))
+            job.submit("recommend", (at,), _of_rows, how, *parts, items, seen_items, _name(target, at))
             for at, (low, high) in enumerate(row_ranges(matrix, _SENT_BYTES))
             for parts in [
                 (
                     matrix[low:high],
                     None if seen is None else seen[low:high],
-                    np.arange(low, high) if given is None else given.users.values[low:high],
+                    np.arange(low, high) if interactions is None else interactions.users.values[low:high],
                 )
             ]
         ]

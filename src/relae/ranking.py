@@ -10,7 +10,7 @@ from relae.linalg import Csr, Dense, top_k
 def barred_columns(
     n_items: int, allow: NDArray[np.int64] | None = None, deny: NDArray[np.int64] | None = None
 ) -> NDArray[np.bool_] | None:
-    """Which columns may not be recommended : (items,), None if all may. `deny` wins over `allow`."""
+    """Return the mask of columns that may not be recommended : (items,); None if all may. `deny` wins over `allow`."""
     if allow is None and deny is None:
         return None
     barred = np.zeros(n_items, bool) if allow is None else np.ones(n_items, bool)

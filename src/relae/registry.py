@@ -65,5 +65,5 @@ def register(model: type["HistoryRecommender"]) -> type["HistoryRecommender"]:
 
 def import_name(module: str, name: str | None = None) -> Any:
     """Import a module, and return it or what has this name in it."""
-    found = import_module(module)
-    return found if name is None else getattr(found, name)
+    imported = import_module(module)
+    return imported if name is None else getattr(imported, name)

@@ -111,9 +111,9 @@ class _Suite:
         self.histories = new[:7, :] if model.folds_in else data.matrix[:7]  # others' histories, or their own
         self.scores = model.score(self.histories)
 
-    def same(self, found: Any, expected: Any, what: str) -> None:
+    def same(self, actual: Any, expected: Any, what: str) -> None:
         """Compare scores."""
-        assert np.allclose(found, expected, rtol=self.rtol, atol=self.atol), f"{what} differ"
+        assert np.allclose(actual, expected, rtol=self.rtol, atol=self.atol), f"{what} differ"
 
     def check_memory(self) -> None:
         """A fit remembers items, titles, counts and users."""
@@ -127,7 +127,7 @@ class _Suite:
         assert all(isinstance(text, str) for text in model.facts().values()), "facts must be texts"
 
     def check_facts(self) -> None:
-        """What the class states is so."""
+        """Check that what the class states is so."""
         model = self.model
         for name in ("folds_in", "trains", "uses_features", "closed_form", "explains", "holds_histories"):
             assert isinstance(getattr(model, name), bool), f"{name} must be True or False"
@@ -207,8 +207,8 @@ class _Suite:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.recommend({**history, "no such item": 1.0}, 4)
-        told = any(issubclass(each.category, UnknownItemsWarning) for each in caught)
-        assert told, "unknown items must be warned of"
+        warned = any(issubclass(each.category, UnknownItemsWarning) for each in caught)
+        assert warned, "unknown items must be warned of"
         ids, scores = model.recommend(sp.csr_array((1, self.n_items), dtype=np.float32), 3)
         popular = np.lexsort((np.arange(self.n_items), -model.item_counts_))[:3]
         assert ids[0].tolist() == popular.tolist(), "an empty history gets the items with the most users"
@@ -249,8 +249,10 @@ class _Suite:
         rng = np.random.default_rng(0)
         split = (hold_out_users if self.model.folds_in else hold_out_items)(self.data, 0.3, rng=rng)
         model = _copy(self.model).fit(split.train)
-        found = evaluate(model, split, ["ndcg", "recall"], [5])
-        assert all(0 <= found[f"{name}@5"] <= 1 for name in ("ndcg", "recall")), f"evaluate returned {found.means}"
+        evaluation = evaluate(model, split, ["ndcg", "recall"], [5])
+        assert all(0 <= evaluation[f"{name}@5"] <= 1 for name in ("ndcg", "recall")), (
+            f"evaluate returned {evaluation.means}"
+        )
 
     def check_second_fit(self) -> None:
         """The same fit gives the same scores, and a fit to other data forgets the first."""
@@ -263,7 +265,7 @@ class _Suite:
         assert again.n_users_ == other.n_users, "a second fit must remember its own data"
 
     def check_state(self) -> None:
-        """What a folder holds is all that it takes; models that are not registered cannot be saved."""
+        """Check that a saved folder is enough to restore the model; models that are not registered cannot be saved."""
         model, name = self.model, type(self.model).__name__.lower()
         if name not in KINDS or kind(name) is not type(model):
             return

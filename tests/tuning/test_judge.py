@@ -89,7 +89,7 @@ def test_a_gap_is_that_of_a_paired_t_test(split):
     low, high = expected.confidence_interval(0.95)
     assert found.difference == pytest.approx(np.mean(ours[NAME]) - np.mean(theirs[NAME]))
     assert (found.difference - found.margin, found.difference + found.margin) == pytest.approx((low, high))
-    assert found.told == (expected.pvalue < 0.05)
+    assert found.significant == (expected.pvalue < 0.05)
 
 
 def test_groups_tell_what_users_tell(data):
@@ -106,7 +106,7 @@ def test_groups_tell_what_users_tell(data):
 @pytest.mark.parametrize("groups", [{}, {NAME: (0.1,)}])
 def test_nothing_is_told_by_fewer_than_two_groups(groups):
     found = gap(groups, groups, NAME)
-    assert not found.told
+    assert not found.significant
     assert not found.better
 
 

@@ -87,14 +87,14 @@ def scratch_folder(parent: AnyPath | None = None) -> Iterator[Path]:
 def made_folder(folder: Path) -> Iterator[Path]:
     """Make a folder with its parents; those of them that were made and are empty at the end are removed."""
     folder = folder.absolute()
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield folder
     finally:
         with uninterrupted(), suppress(OSError):  # not empty, or not there any more
-            for place in missing:
-                place.rmdir()
+            for path in missing:
+                path.rmdir()
 
 
 def remove_folder(path: Path) -> None:
@@ -123,14 +123,14 @@ def _temporary_name() -> str:
 def _mode(target: Path) -> int | None:
     """Return the permissions of the file that will be replaced, None if there is none."""
     try:
-        found = target.stat()
+        status = target.stat()
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(None, "it is a folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(None, "it is a device or a pipe, and no file that can be replaced")
-    return stat.S_IMODE(found.st_mode)
+    return stat.S_IMODE(status.st_mode)
 
 
 @contextmanager
@@ -202,11 +202,11 @@ def lock_folder(path: AnyPath, error: type[RelaeError] = DataError) -> Iterator[
         If another process holds the folder, or it cannot be written to.
     """
     folder = Path(os.path.realpath(path))
-    place = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
-    if not place.is_dir():
-        raise error(f"{os.fspath(path)} cannot be made: {place} is a file, and no folder; name another place")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise error(f"{os.fspath(path)} cannot be made: {place} may not be written to; name another place")
+    existing = next(existing for existing in (folder, *folder.parents) if os.path.lexists(existing))
+    if not existing.is_dir():
+        raise error(f"{os.fspath(path)} cannot be made: {existing} is a file, and no folder; name another place")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise error(f"{os.fspath(path)} cannot be made: {existing} may not be written to; name another place")
     with _locked(folder / f".{_LOCK}", path, "folder", error):
         yield
 
@@ -222,7 +222,7 @@ def lock_file(path: AnyPath, error: type[RelaeError] = DataError) -> Iterator[No
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether a name is that of a temporary file, a temporary folder or a lock of relae."""
+    """Return whether a name is that of a temporary file, a temporary folder or a lock of relae."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -322,7 +322,7 @@ def _release(handle: int | None) -> None:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is still the one of this name."""
+    """Return whether an open file is still the one of this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.lstat(path))
     except FileNotFoundError:

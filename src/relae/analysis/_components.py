@@ -143,15 +143,15 @@ def components(
     x = interactions.matrix
     l2 = suggested_l2(x) if l2 is None else float(l2)
     check_finite("l2", l2, above_zero=True)
-    given = sides(x)
+    grams = sides(x)
     counts = np.bincount(x.indices, minlength=x.shape[1])
     chosen = _drawn(counts, popular, unpopular, head_share, rng)
-    block = _block(given, np.searchsorted(given.items, chosen))
-    exact = is_exact(given.side, exact_limit)
+    block = _block(grams, np.searchsorted(grams.items, chosen))
+    exact = is_exact(grams.side, exact_limit)
     if exact:
-        high, low, rank, group = _exact(given, block, l2, share)
+        high, low, rank, group = _exact(grams, block, l2, share)
     else:
-        high, low, rank, group = _filtered(given, block, l2, share, rng, progress)
+        high, low, rank, group = _filtered(grams, block, l2, share, rng, progress)
     ids = list(interactions.items.take(chosen))
     return Components(ids, counts[chosen], popular, high, low, l2, share, rank, group, exact)
 
@@ -171,21 +171,21 @@ def _drawn(
     return np.concatenate(parts)
 
 
-def _block(given: Sides, rows: NDArray[np.int64]) -> Values:
+def _block(grams: Sides, rows: NDArray[np.int64]) -> Values:
     """Return what stands for the items on the shorter side : (side, items): their users, or themselves."""
-    if given.users_are_rows:
-        return np.asarray(given.a[:, rows].toarray())
-    units = np.zeros((given.side, len(rows)))
+    if grams.users_are_rows:
+        return np.asarray(grams.a[:, rows].toarray())
+    units = np.zeros((grams.side, len(rows)))
     units[rows, np.arange(len(rows))] = 1.0
     return units
 
 
-def _scaling(given: Sides, l2: float) -> Callable[[Values], Values]:
-    """What B is of the Gram matrix of the shorter side.
+def _scaling(grams: Sides, l2: float) -> Callable[[Values], Values]:
+    """Return the factor of each eigenvalue in B, for the Gram matrix of the shorter side.
 
     V diag(s/(s+λ)) Vᵀ of items; with u an eigenvector of X Xᵀ, Xᵀu/√s is one of XᵀX, hence Xᵀ U diag(1/(s+λ)) Uᵀ X.
     """
-    if given.users_are_rows:
+    if grams.users_are_rows:
         return lambda s: np.asarray(1.0 / (s + l2))
     return lambda s: np.asarray(s / (s + l2))
 
@@ -194,10 +194,10 @@ def _group(rank: int, share: float) -> int:
     return max(1, round(share * rank))
 
 
-def _exact(given: Sides, block: Values, l2: float, share: float) -> tuple[Values, Values, int, int]:
-    values, vectors = exact_pairs(given)
+def _exact(grams: Sides, block: Values, l2: float, share: float) -> tuple[Values, Values, int, int]:
+    values, vectors = exact_pairs(grams)
     group = _group(len(values), share)
-    scaling = _scaling(given, l2)
+    scaling = _scaling(grams, l2)
 
     def part(of: slice) -> Values:
         sides_of_items = block.T @ vectors[:, of]
@@ -207,15 +207,15 @@ def _exact(given: Sides, block: Values, l2: float, share: float) -> tuple[Values
 
 
 def _filtered(
-    given: Sides, block: Values, l2: float, share: float, rng: np.random.Generator, progress: Progress | None
+    grams: Sides, block: Values, l2: float, share: float, rng: np.random.Generator, progress: Progress | None
 ) -> tuple[Values, Values, int, int]:
-    top: Top = top_pairs(given, rng)
-    values = estimated_values(given, top, rng, progress=progress)
+    top: Top = top_pairs(grams, rng)
+    values = estimated_values(grams, top, rng, progress=progress)
     rank, group = len(values), _group(len(values), share)
     first, last = values[group - 1], values[rank - group]
-    scaling = _scaling(given, l2)
+    scaling = _scaling(grams, l2)
     report = of_stage(progress, "principal components")
-    series = chebyshev_series(given, block, top, degree=_DEGREE, progress=report)
+    series = chebyshev_series(grams, block, top, degree=_DEGREE, progress=report)
     loadings = block.T @ top.vectors  # (items, top)
 
     def part(chosen: Callable[[Values], NDArray[np.bool_]]) -> Values:

@@ -18,27 +18,27 @@ def finding(result: Spectrum | Components | Sensitivity) -> str:
     return _of_components(result) if isinstance(result, Components) else _of_sensitivity(result)
 
 
-def _of_spectrum(found: Spectrum) -> str:
-    rank = len(found.eigenvalues)
+def _of_spectrum(spectrum: Spectrum) -> str:
+    rank = len(spectrum.eigenvalues)
     first, last = (
         f"{count:,} of {rank:,} ({count / rank:.1%}) at λ = {number(l2)}"
-        for count, l2 in ((found.half_kept[at], found.l2s[at]) for at in (0, -1))
+        for count, l2 in ((spectrum.half_kept[at], spectrum.l2s[at]) for at in (0, -1))
     )
-    estimated = "" if found.exact else f"; all but the largest of the {rank:,} eigenvalues are estimated"
+    estimated = "" if spectrum.exact else f"; all but the largest of the {rank:,} eigenvalues are estimated"
     return f"components that L2 regularization keeps by half or more: {first}, {last}{estimated}"
 
 
-def _of_components(found: Components) -> str:
-    estimated = "" if found.exact else "; estimated, the edges of the two groups are smooth"
+def _of_components(components: Components) -> str:
+    estimated = "" if components.exact else "; estimated, the edges of the two groups are smooth"
     return (
-        f"the {found.share:.0%} highest-ranked components speak of {lean(found, found.high)}, the {found.share:.0%} "
-        f"lowest-ranked of {lean(found, found.low)}, by mean weight of a pair{estimated}"
+        f"the {components.share:.0%} highest-ranked components speak of {lean(components, components.high)}, the "
+        f"{components.share:.0%} lowest-ranked of {lean(components, components.low)}, by mean weight of a pair{estimated}"
     )
 
 
-def lean(found: Components, part: NDArray[np.float64]) -> str:
+def lean(components: Components, part: NDArray[np.float64]) -> str:
     """Say which items some components speak of: two popular ones, or two unpopular ones, by mean absolute weight."""
-    popular, _, unpopular = found.weight(part)
+    popular, _, unpopular = components.weight(part)
     if min(popular, unpopular) * _EVEN >= max(popular, unpopular):
         return "popular and unpopular items alike"
     names = ("popular", "unpopular") if popular > unpopular else ("unpopular", "popular")
@@ -46,19 +46,19 @@ def lean(found: Components, part: NDArray[np.float64]) -> str:
     return f"{names[0]} items ({number(float(f'{times:.2g}'))} to 1)"
 
 
-def _of_sensitivity(found: Sensitivity) -> str:
-    best = f"the best {symbol(found)} for all items is {number(found.best)}"
-    sentence = f"{trend(found, 'tail')}; {trend(found, 'head')}; {best}"
-    if found.unconstrained is not None:
-        share = found.unconstrained[found.curves["all"].best]
+def _of_sensitivity(sensitivity: Sensitivity) -> str:
+    best = f"the best {symbol(sensitivity)} for all items is {number(sensitivity.best)}"
+    sentence = f"{trend(sensitivity, 'tail')}; {trend(sensitivity, 'head')}; {best}"
+    if sensitivity.unconstrained is not None:
+        share = sensitivity.unconstrained[sensitivity.curves["all"].best]
         sentence += f", where {share:.1%} of the diagonal constraints are gone"
     return sentence
 
 
-def trend(found: Sensitivity, group: str) -> str:
+def trend(sensitivity: Sensitivity, group: str) -> str:
     """Say how NDCG of a group goes from the first to the last value, by way of its peak where that is inside."""
-    curve, what = found.curves[group], f"{group} ndcg@{found.k}"
-    at = [f"{symbol(found)} = {number(value)}" for value in found.values]
+    curve, what = sensitivity.curves[group], f"{group} ndcg@{sensitivity.k}"
+    at = [f"{symbol(sensitivity)} = {number(value)}" for value in sensitivity.values]
     if np.isnan(curve.mean).all():
         return f"{what} is not known: no user has {group} items to find"
     first, last, peak = curve.mean[0], curve.mean[-1], curve.best
@@ -80,22 +80,22 @@ def direction(curve: Curve) -> str:
     return "rises" if last > first else "falls"
 
 
-def fate(found: Sensitivity, group: str) -> str:
+def fate(sensitivity: Sensitivity, group: str) -> str:
     """Say what happens to a group of items as the parameter grows."""
-    curve = found.curves[group]
+    curve = sensitivity.curves[group]
     if np.isnan(curve.mean).all():
         return "are not looked for"
     return {
         "rises": "gain",
         "falls": "lose",
-        "peaks": f"gain up to {number(found.values[curve.best])} and lose beyond",
+        "peaks": f"gain up to {number(sensitivity.values[curve.best])} and lose beyond",
         "hardly changes": "hardly change",
     }[direction(curve)]
 
 
-def symbol(found: Sensitivity) -> str:
+def symbol(sensitivity: Sensitivity) -> str:
     """Return how the parameter is written."""
-    return {"xi": "ξ", "l2": "λ", "dropout": "dropout"}[found.parameter]
+    return {"xi": "ξ", "l2": "λ", "dropout": "dropout"}[sensitivity.parameter]
 
 
 def number(value: float) -> str:

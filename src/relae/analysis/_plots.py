@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def plot_spectrum(found: Spectrum, title: str = "") -> "Figure":
+def plot_spectrum(spectrum: Spectrum, title: str = "") -> "Figure":
     """Return Figure 1: σ²/(σ²+λ) and 1/(σ²+λ) over the principal components, a line per λ.
 
     Parameters
@@ -25,25 +25,25 @@ def plot_spectrum(found: Spectrum, title: str = "") -> "Figure":
     title
         The name of the data, for the subtitle.
     """
-    rank = len(found.eigenvalues)
-    source = "exact eigenvalues" if found.exact else "eigenvalues estimated, except for the largest"
+    rank = len(spectrum.eigenvalues)
+    source = "exact eigenvalues" if spectrum.exact else "eigenvalues estimated, except for the largest"
     figure, (kept, constrained) = style.new_figure(
         9.0,
         3.5,
         2,
-        f"The larger λ, the fewer components count: half or more is kept of {found.half_kept[0]:,} at λ = "
-        f"{number(found.l2s[0])}, of {found.half_kept[-1]:,} at λ = {number(found.l2s[-1])}",
+        f"The larger λ, the fewer components count: half or more is kept of {spectrum.half_kept[0]:,} at λ = "
+        f"{number(spectrum.l2s[0])}, of {spectrum.half_kept[-1]:,} at λ = {number(spectrum.l2s[-1])}",
         _subtitle(title, f"{rank:,} principal components, {source}"),
         "Diagonal constraints are subtracted from the solution: where (b) is high, they press most.",
     )
     component = np.arange(1, rank + 1)
-    places = _thinned(rank)
-    looks = style.ordered(len(found.l2s))
-    heights = np.linspace(0.78, 0.32, len(found.l2s))  # of labels: side by side they would meet
-    rows = zip(found.l2s, looks, found.kept, found.constrained, heights, strict=True)
+    ranks = _thinned(rank)
+    looks = style.ordered(len(spectrum.l2s))
+    heights = np.linspace(0.78, 0.32, len(spectrum.l2s))  # of labels: side by side they would meet
+    rows = zip(spectrum.l2s, looks, spectrum.kept, spectrum.constrained, heights, strict=True)
     for l2, look, left, right, height in rows:
         for axes, values in ((kept, left), (constrained, right)):
-            axes.plot(component[places], values[places], color=look.color, linestyle=look.dash, linewidth=1.7)
+            axes.plot(component[ranks], values[ranks], color=look.color, linestyle=look.dash, linewidth=1.7)
         at = min(int(np.count_nonzero(left >= height)), rank - 1)
         style.label(kept, f"λ = {number(l2)}", (at + 1, left[at]), look.color, xytext=(6, 3))
         style.label(constrained, f"λ = {number(l2)}", (rank, right[-1]), look.color)
@@ -59,7 +59,7 @@ def plot_spectrum(found: Spectrum, title: str = "") -> "Figure":
     return figure
 
 
-def plot_components(found: Components, title: str = "") -> "Figure":
+def plot_components(components: Components, title: str = "") -> "Figure":
     """Return Figure 2: what high- and low-ranked principal components say of popular and of unpopular items.
 
     Parameters
@@ -69,23 +69,30 @@ def plot_components(found: Components, title: str = "") -> "Figure":
     title
         The name of the data, for the subtitle.
     """
-    source = "" if found.exact else ", estimated: the edges of both groups are smooth"
+    source = "" if components.exact else ", estimated: the edges of both groups are smooth"
     figure, panels = style.new_figure(
         9.0,
         3.75,
         2,
-        f"High-ranked components speak of {lean(found, found.high)}, low-ranked ones of {lean(found, found.low)}",
+        f"High-ranked components speak of {lean(components, components.high)}, low-ranked ones of "
+        f"{lean(components, components.low)}",
         _subtitle(
             title,
-            f"LAE with λ = {number(found.l2)}; {found.group:,} of {found.rank:,} components in each group{source}",
+            f"LAE with λ = {number(components.l2)}; {components.group:,} of {components.rank:,} components in each "
+            f"group{source}",
         ),
-        f"{found.popular} popular items (left and top of the lines) and {len(found.items) - found.popular} unpopular "
-        "ones, drawn at random and sorted by popularity. Each panel has its own colours, which end at the 99th "
+        f"{components.popular} popular items (left and top of the lines) and "
+        f"{len(components.items) - components.popular} unpopular ones, drawn at random and sorted by popularity. Each panel has its own colours, which end at the 99th "
         "percentile of pairs; the diagonal is left out. In brackets above: mean absolute weight of a pair.",
     )
     names = ("(a) High-ranked components", "(b) Low-ranked components")
-    for axes, part, name in zip(panels, (found.high, found.low), names, strict=True):
-        _heat(axes, part, found.popular, f"{name}: {'first' if part is found.high else 'last'} {found.share:.0%}")
+    for axes, part, name in zip(panels, (components.high, components.low), names, strict=True):
+        _heat(
+            axes,
+            part,
+            components.popular,
+            f"{name}: {'first' if part is components.high else 'last'} {components.share:.0%}",
+        )
     return figure
 
 
@@ -119,7 +126,7 @@ _AXES = {
 }
 
 
-def plot_sensitivity(found: Sensitivity, title: str = "") -> "Figure":
+def plot_sensitivity(sensitivity: Sensitivity, title: str = "") -> "Figure":
     """Return Figure 3, 4 or 5: NDCG of all, head and tail items over ξ, λ or dropout.
 
     Parameters
@@ -129,69 +136,76 @@ def plot_sensitivity(found: Sensitivity, title: str = "") -> "Figure":
     title
         The name of the data, for the subtitle.
     """
-    share = found.unconstrained
-    gone = "" if share is None else f", with {share[found.curves['all'].best]:.0%} of the constraints gone"
+    share = sensitivity.unconstrained
+    gone = "" if share is None else f", with {share[sensitivity.curves['all'].best]:.0%} of the constraints gone"
     fixed = ", ".join(
-        f"{'λ' if name == 'l2' else name} = {number(value)}" for name, value in found.fixed.items() if value > 0
+        f"{'λ' if name == 'l2' else name} = {number(value)}" for name, value in sensitivity.fixed.items() if value > 0
     )
     figure, panels = style.new_figure(
         10.6 if share is not None else 9.0,
         2.95,
         3 if share is None else 4,
-        f"As {symbol(found)} grows, tail items {fate(found, 'tail')}, head items {fate(found, 'head')}. Best for all: "
-        f"{symbol(found)} = {number(found.best)}{gone}",
+        f"As {symbol(sensitivity)} grows, tail items {fate(sensitivity, 'tail')}, head items {fate(sensitivity, 'head')}. "
+        f"Best for all: {symbol(sensitivity)} = {number(sensitivity.best)}{gone}",
         _subtitle(
-            title, f"{found.model}{' with ' + fixed if fixed else ''}, {len(found.evaluations[0].users):,} users"
+            title,
+            f"{sensitivity.model}{' with ' + fixed if fixed else ''}, {len(sensitivity.evaluations[0].users):,} users",
         ),
         "Each panel has its own scale. Bands: 95% bootstrap intervals over users. Rings: the best of the panel. "
         "Dotted: the best for all items.",
         sharex=True,
     )
-    head = found.head_share
+    head = sensitivity.head_share
     names = {
         "all": "All items",
         "head": f"Head: the {head:.0%} most popular",
         "tail": f"Tail: the other {1 - head:.0%}",
     }
-    for axes, (group, curve) in zip(panels, found.curves.items(), strict=False):
+    for axes, (group, curve) in zip(panels, sensitivity.curves.items(), strict=False):
         look = style.GROUPS[group]
-        axes.fill_between(found.values, curve.low, curve.high, color=look.color, alpha=0.10, linewidth=0)
-        _line(axes, found, curve.mean, look)
-        style.dress(axes, names[group], _AXES[found.parameter], f"NDCG@{found.k}" if group == "all" else "")
+        axes.fill_between(sensitivity.values, curve.low, curve.high, color=look.color, alpha=0.10, linewidth=0)
+        _line(axes, sensitivity, curve.mean, look)
+        style.dress(axes, names[group], _AXES[sensitivity.parameter], f"NDCG@{sensitivity.k}" if group == "all" else "")
         if not np.isnan(curve.mean).all():
-            _ring(axes, found, curve.mean, curve.best, f"{curve.mean[curve.best]:.4f}", look.color)
+            _ring(axes, sensitivity, curve.mean, curve.best, f"{curve.mean[curve.best]:.4f}", look.color)
             axes.margins(y=0.14)
             axes.set_ylim(bottom=max(0.0, axes.get_ylim()[0]))
     if share is not None:
-        _line(panels[-1], found, share, style.SHARE)
-        style.dress(panels[-1], "Constraints that are gone", _AXES[found.parameter], "")
+        _line(panels[-1], sensitivity, share, style.SHARE)
+        style.dress(panels[-1], "Constraints that are gone", _AXES[sensitivity.parameter], "")
         panels[-1].set_ylim(-0.03, 1.15)
         panels[-1].set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
-        at = found.curves["all"].best
-        _ring(panels[-1], found, share, at, f"{share[at]:.1%}", style.SHARE.color)
+        at = sensitivity.curves["all"].best
+        _ring(panels[-1], sensitivity, share, at, f"{share[at]:.1%}", style.SHARE.color)
     for axes in panels:
-        axes.axvline(found.best, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=1)
-        if found.parameter == "l2":
+        axes.axvline(sensitivity.best, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=1)
+        if sensitivity.parameter == "l2":
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(style.plain_numbers())
     return figure
 
 
-def _line(axes: "Axes", found: Sensitivity, values: np.ndarray, look: style.Look) -> None:
+def _line(axes: "Axes", sensitivity: Sensitivity, values: np.ndarray, look: style.Look) -> None:
     axes.plot(
-        found.values, values, color=look.color, linestyle=look.dash, marker=look.marker, markersize=3.4, linewidth=1.5
+        sensitivity.values,
+        values,
+        color=look.color,
+        linestyle=look.dash,
+        marker=look.marker,
+        markersize=3.4,
+        linewidth=1.5,
     )
 
 
-def _ring(axes: "Axes", found: Sensitivity, values: np.ndarray, at: int, text: str, color: str) -> None:
+def _ring(axes: "Axes", sensitivity: Sensitivity, values: np.ndarray, at: int, text: str, color: str) -> None:
     """Point out one value, with its figure on the side where there is room."""
-    place = found.values[at], values[at]
-    axes.plot(*place, marker="o", markersize=9, markerfacecolor="none", markeredgecolor=color, markeredgewidth=1.2)
+    point = sensitivity.values[at], values[at]
+    axes.plot(*point, marker="o", markersize=9, markerfacecolor="none", markeredgecolor=color, markeredgewidth=1.2)
     where = at / max(len(values) - 1, 1)
-    beyond = found.values[at] > found.best  # away from the dotted line
-    right = where < 0.75 and (beyond or where < 0.3 or (found.values[at] == found.best and where < 0.5))
+    beyond = sensitivity.values[at] > sensitivity.best  # away from the dotted line
+    right = where < 0.75 and (beyond or where < 0.3 or (sensitivity.values[at] == sensitivity.best and where < 0.5))
     sideways = {"xytext": (4, 8), "ha": "left"} if right else {"xytext": (-4, 8), "ha": "right"}
-    style.label(axes, text, place, color, va="bottom", **sideways)
+    style.label(axes, text, point, color, va="bottom", **sideways)
 
 
 def _subtitle(title: str, facts: str) -> str:

@@ -34,7 +34,7 @@ class Curve:
 
     @property
     def best(self) -> int:
-        """Where the mean is largest."""
+        """The place of the largest mean."""
         return int(np.nanargmax(self.mean))
 
 
@@ -228,8 +228,8 @@ def _curves(results: Sequence[Evaluation], k: int, rng: np.random.Generator | No
     for result in results:
         rows = result.estimates(rng=np.random.default_rng(seed))
         for group, metric in zip(GROUPS, _METRICS, strict=True):
-            [found] = [row for row in rows if (row.metric, row.k) == (metric, k)]
-            points[group].append((found.mean, found.low, found.high))
+            [matching] = [row for row in rows if (row.metric, row.k) == (metric, k)]
+            points[group].append((matching.mean, matching.low, matching.high))
     return {group: Curve(*np.array(rows).T) for group, rows in points.items()}
 
 

@@ -69,37 +69,37 @@ def is_exact(side: int, exact_limit: int) -> bool:
 # --- exactly -----------------------------------------------------------------------------------------------------
 
 
-def exact_values(given: Sides) -> Values:
+def exact_values(grams: Sides) -> Values:
     """The eigenvalues of A Aᵀ that are not 0, falling : (rank,)."""
-    square = _dense_gram(given)
+    square = _dense_gram(grams)
     with one_blas_thread():
         values: Values = np.linalg.eigvalsh(square)[::-1].astype(np.float64, copy=False)
     return values[: _rank(values)]
 
 
-def exact_pairs(given: Sides) -> tuple[Values, Values]:
+def exact_pairs(grams: Sides) -> tuple[Values, Values]:
     """The eigenvalues that are not 0, falling : (rank,), and their vectors : (side, rank)."""
-    square = _dense_gram(given)
+    square = _dense_gram(grams)
     with one_blas_thread():
         values, vectors = np.linalg.eigh(square)
     rank = _rank(values[::-1])
     return values[::-1][:rank], vectors[:, ::-1][:, :rank]
 
 
-def _dense_gram(given: Sides) -> Values:
-    n = given.side
+def _dense_gram(grams: Sides) -> Values:
+    n = grams.side
     ensure_memory(
         3.0 * 8 * n * n,
         f"the decomposition of {n:,} × {n:,}",
         Text("set ", Option("exact_limit"), " below it for an estimate"),
     )
     square = np.zeros((n, n))
-    gram(given.a, given.a_t, square)
+    gram(grams.a, grams.a_t, square)
     return square  # NumPy's eigenvalue routines read the lower triangle
 
 
 def _rank(falling: Values) -> int:
-    """How many eigenvalues stand above the rounding of the largest."""
+    """Return the number of eigenvalues above the rounding error of the largest."""
     return int(np.count_nonzero(falling > len(falling) * np.finfo(np.float64).eps * falling[0]))
 
 
@@ -113,12 +113,12 @@ class Top(NamedTuple):
     vectors: Values
 
 
-def top_pairs(given: Sides, rng: np.random.Generator, count: int = _TOP) -> Top:
+def top_pairs(grams: Sides, rng: np.random.Generator, count: int = _TOP) -> Top:
     """The largest eigenpairs of A Aᵀ, by Lanczos to machine precision."""
-    side = given.side
+    side = grams.side
     count = min(count, side // 10)
     operator = LinearOperator(
-        (side, side), matvec=lambda vector: given.a @ (given.a_t @ vector.ravel()), dtype=np.dtype(np.float64)
+        (side, side), matvec=lambda vector: grams.a @ (grams.a_t @ vector.ravel()), dtype=np.dtype(np.float64)
     )
     with one_blas_thread():
         values, vectors = eigsh(operator, k=count, v0=rng.standard_normal(side))
@@ -161,14 +161,14 @@ class Series(NamedTuple):
 
 
 def chebyshev_series(
-    given: Sides, block: Dense, top: Top, *, degree: int = _DEGREE, progress: Callable[[float], None] | None = None
+    grams: Sides, block: Dense, top: Top, *, degree: int = _DEGREE, progress: Callable[[float], None] | None = None
 ) -> Series:
     """The moments of a block : (side, columns), from degree/2 products with A and Aᵀ.
 
     T_2k = 2 T_k T_k − T_0 and T_2k+1 = 2 T_k+1 T_k − T_1 give two moments for each product.
     """
     bound = float(top.values[-1]) * _MARGIN
-    a, a_t = as_csr(given.a, np.float32), as_csr(given.a_t, np.float32)
+    a, a_t = as_csr(grams.a, np.float32), as_csr(grams.a_t, np.float32)
     vectors = top.vectors.astype(np.float32)
 
     def without_top(columns: Dense) -> Dense:
@@ -213,14 +213,14 @@ def _jackson(degree: int) -> Values:
 
 
 def estimated_values(
-    given: Sides, top: Top, rng: np.random.Generator, *, probes: int = 16, progress: Progress | None = None
+    grams: Sides, top: Top, rng: np.random.Generator, *, probes: int = 16, progress: Progress | None = None
 ) -> Values:
     """The eigenvalues, falling: the largest exactly, then the quantiles of a density that random vectors measure."""
-    block = rng.choice([-1.0, 1.0], (given.side, probes))
+    block = rng.choice([-1.0, 1.0], (grams.side, probes))
     report = of_stage(progress, "spectrum")
-    series = chebyshev_series(given, block, top, progress=report)
+    series = chebyshev_series(grams, block, top, progress=report)
     eigenvalues, shares = series.above()
-    rest = given.side - len(top.values)
-    found = np.interp((np.arange(rest) + 0.5) / rest, shares, eigenvalues)
-    found = found[found > series.resolution]
-    return np.concatenate([top.values, np.minimum(found, top.values[-1])])
+    rest = grams.side - len(top.values)
+    eigenvalues_between = np.interp((np.arange(rest) + 0.5) / rest, shares, eigenvalues)
+    eigenvalues_between = eigenvalues_between[eigenvalues_between > series.resolution]
+    return np.concatenate([top.values, np.minimum(eigenvalues_between, top.values[-1])])

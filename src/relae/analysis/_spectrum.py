@@ -49,7 +49,7 @@ class Spectrum:
 
     @property
     def half_kept(self) -> NDArray[np.int64]:
-        """How many components are kept by a half or more at each λ : (values,), those with σ² ≥ λ."""
+        """The number of components that are kept by a half or more at each λ : (values,), those with σ² ≥ λ."""
         return np.asarray(np.count_nonzero(self.eigenvalues >= self.l2s[:, None], axis=1))
 
     def to_polars(self) -> "pl.DataFrame":
@@ -96,10 +96,10 @@ def spectrum(
         Called with the name of a stage and the fraction of it that is done.
     """
     x = as_interactions(data).matrix
-    given = sides(x)
+    grams = sides(x)
     chosen = checked_l2s(suggested_l2(x) * np.array(_AROUND) if l2s is None else l2s)
-    exact = is_exact(given.side, exact_limit)
-    values = exact_values(given) if exact else estimated_values(given, top_pairs(given, rng), rng, progress=progress)
+    exact = is_exact(grams.side, exact_limit)
+    values = exact_values(grams) if exact else estimated_values(grams, top_pairs(grams, rng), rng, progress=progress)
     return Spectrum(values, exact, chosen)
 
 

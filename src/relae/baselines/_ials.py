@@ -152,12 +152,12 @@ class IALS(HistoryRecommender):
         factors, spectrum = aligned(start / np.float32(np.sqrt(self.dim)))
         for step in range(2 * self.epochs):
             side, penalty = sides[step % 2]
-            found = als_rows(side, factors, spectrum, a, penalty)
-            if not np.isfinite(found).all():
+            solved = als_rows(side, factors, spectrum, a, penalty)
+            if not np.isfinite(solved).all():
                 raise PrecisionError(
                     f"the factors overflowed in epoch {step // 2 + 1}: raise the penalty, now λ = {l2:g}"
                 )
-            factors, spectrum = aligned(found)
+            factors, spectrum = aligned(solved)
             if progress is not None:
                 progress("least squares", (step + 1) / (2 * self.epochs))
         return factors, spectrum

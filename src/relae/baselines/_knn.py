@@ -45,7 +45,7 @@ class Neighbours(HistoryRecommender):
     similarity_: Csr
 
     def _count(self, n_items: int) -> int:
-        """How many neighbours an item can have, where there is room for them."""
+        """Return the number of neighbours that an item can have; a PlanError if they do not fit into memory."""
         count = min(int(self.neighbours), n_items - 1)
         what = f"{count:,} neighbours of each of {n_items:,} items"
         ensure_memory(2.0 * 8 * n_items * count, what, Text("fit with fewer ", Option("neighbours")))
@@ -182,8 +182,8 @@ class ContentKNN(Neighbours):
         interactions = self.to_interactions(data)
         self.check_params()
         check_finite("feature_weight", feature_weight)
-        given = interactions.features if item_features is None else item_features
-        if given is None or feature_weight == 0:
+        source = interactions.features if item_features is None else item_features
+        if source is None or feature_weight == 0:
             raise DataError(
                 "there are no features of items to compare: give ",
                 Option(
@@ -192,7 +192,7 @@ class ContentKNN(Neighbours):
                     python="item_features to fit, or interactions that have them, by Interactions.with_features(table)",
                 ),
             )
-        features = as_features(given, interactions.n_items).matrix
+        features = as_features(source, interactions.n_items).matrix
         count = self._count(interactions.n_items)
         self.similarity_ = transpose(_nearest_by_cosine(features, count, _report(progress)))  # from rows to columns
         self.remember(interactions)
@@ -219,9 +219,9 @@ def _nearest_by_cosine(features: Csr, count: int, report: Callable[[float], None
     for start in range(0, n, step):
         stop = min(start + step, n)
         itself = sp.eye_array(stop - start, n, k=start, dtype=np.float32, format="csr")
-        found, close = rank(cosines(start, stop), max(count, 1), seen=itself)
+        nearest, close = rank(cosines(start, stop), max(count, 1), seen=itself)
         taken = close > _NOTHING
-        ids.append(found[taken].astype(np.int32))
+        ids.append(nearest[taken].astype(np.int32))
         values.append(close[taken])
         sizes.append(taken.sum(axis=1))
         if report is not None:
@@ -231,7 +231,7 @@ def _nearest_by_cosine(features: Csr, count: int, report: Callable[[float], None
 
 
 def _cosines(unit: Csr) -> Callable[[int, int], Dense]:
-    """What gives the products of some rows with all : (rows, items)."""
+    """Return a function that multiplies some rows with all : (rows, items)."""
     if unit.nnz > _DENSE * unit.shape[0] * unit.shape[1]:
         dense = unit.toarray()
         return lambda start, stop: dense[start:stop] @ dense.T

@@ -152,8 +152,8 @@ class MultVAE(Trained):
 
 def _layer_names(names: Collection[str]) -> list[str]:
     """Return the layers that a score goes through; hidden ones if arrays of these names have any."""
-    places = ("hidden", "outer") if "encoder_hidden_weight" in names else ("outer",)
-    return [f"{side}_{place}" for side in ("encoder", "decoder") for place in places]
+    depths = ("hidden", "outer") if "encoder_hidden_weight" in names else ("outer",)
+    return [f"{side}_{depth}" for side in ("encoder", "decoder") for depth in depths]
 
 
 def _in_order(arrays: Arrays) -> list[tuple[str, Dense, Dense]]:

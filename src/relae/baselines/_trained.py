@@ -117,7 +117,7 @@ class Trained(HistoryRecommender):
 
     @abstractmethod
     def _network(self, data: Interactions) -> "Network":
-        """What is trained."""
+        """Return the network to train."""
 
     @abstractmethod
     def _take(self, arrays: Arrays, data: Interactions) -> None:
@@ -183,16 +183,16 @@ class Trained(HistoryRecommender):
                     error, "; ", Option("validation_share", 0), " trains without a validation", field="validation_share"
                 ) from error
         seen = interactions if validation is not None or split is None else split.train
-        place = None if checkpoint is None else Path(checkpoint)
+        path = None if checkpoint is None else Path(checkpoint)
         try:
             with _torch():
                 network = self._network(seen)
-            with nullcontext() if place is None else lock_file(place):
+            with nullcontext() if path is None else lock_file(path):
                 outcome = neural.train(
                     network,
                     self,
                     judge=None if split is None else self._judge(seen, split),
-                    checkpoint=None if place is None else neural.Checkpoint(place, self._purpose(seen, split)),
+                    checkpoint=None if path is None else neural.Checkpoint(path, self._purpose(seen, split)),
                     time_budget=time_budget,
                     progress=progress,
                 )
@@ -227,7 +227,7 @@ class Trained(HistoryRecommender):
         return judge
 
     def _purpose(self, seen: Interactions, split: Split | None) -> str:
-        """What has to be the same for a training to go on."""
+        """Return what has to be the same for a training to go on from a checkpoint."""
         judged = [] if split is None else [split.histories, split.truth, split.candidates, split.seen]
         parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
         data = fingerprint(seen.matrix, *(part for part in judged if part is not None))

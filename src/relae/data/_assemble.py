@@ -179,14 +179,14 @@ def assemble(table: Table, options: TableOptions) -> Assembled:
         raise DataError(f"{table.source} has no rows")
     losses = Losses(table.source, rows.height)
     gaps = GapWords()
-    found = parse(rows, options, table.source, gaps, text=table.text)
+    events = parse(rows, options, table.source, gaps, text=table.text)
     gaps.warn()
-    losses.record_rated(options, len(found))
-    users, user_codes, low_users = _encode(found.users, found.low_users)
-    items, item_codes, low_items = _encode(found.items, found.low_items)
-    times = None if found.times is None else found.times.values
-    cells = merge(user_codes, item_codes, found.weights, len(items), times)
-    low = Pairs(low_users, low_items, found.low_times).distinct(len(items))
+    losses.record_rated(options, len(events))
+    users, user_codes, low_users = _encode(events.users, events.low_users)
+    items, item_codes, low_items = _encode(events.items, events.low_items)
+    times = None if events.times is None else events.times.values
+    cells = merge(user_codes, item_codes, events.weights, len(items), times)
+    low = Pairs(low_users, low_items, events.low_times).distinct(len(items))
     return number(keep(cells, low, options, losses, len(users)), users, items)
 
 
@@ -198,23 +198,23 @@ def parse(
     Ids that are written like a missing value are counted by `gaps`.
     Of a row with too low a rating only the ids and the time are looked at; without one of the ids it tells nothing.
     """
-    places = {role: Column(source, name, before) for role, name in options.roles.items()}
-    ids = [as_ids(rows[role], places[role], text=text).alias(role) for role in ("user", "item")]
+    columns = {role: Column(source, name, before) for role, name in options.roles.items()}
+    ids = [as_ids(rows[role], columns[role], text=text).alias(role) for role in ("user", "item")]
     for values in ids:
-        gaps.count(values, places[values.name])
+        gaps.count(values, columns[values.name])
     rows = rows.with_columns(ids).with_row_index("row", offset=before + 1)
     low = rows.clear()
     if options.rating is not None:
-        enough = as_numbers(rows["rating"], places["rating"], rows["row"]) >= options.min_rating
+        enough = as_numbers(rows["rating"], columns["rating"], rows["row"]) >= options.min_rating
         rows, low = rows.filter(enough), rows.filter(~enough).drop_nulls(["user", "item"])
     for role in ("user", "item"):
-        places[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
-    weights = None if options.weight is None else _weights(rows, places["weight"])
+        columns[role].refuse(rows[role].is_null(), rows[role], "drop the row or fill it", rows=rows["row"])
+    weights = None if options.weight is None else _weights(rows, columns["weight"])
     times, low_times = None, None
     if options.timestamp is not None:
         timed = rows if low.is_empty() else rows.vstack(low)  # together, because one fraction changes the scale of all
-        found = as_times(timed["timestamp"], places["timestamp"], timed["row"])
-        times, low_times = Times(found.values[: rows.height], found.scale), found.values[rows.height :]
+        all_times = as_times(timed["timestamp"], columns["timestamp"], timed["row"])
+        times, low_times = Times(all_times.values[: rows.height], all_times.scale), all_times.values[rows.height :]
     return Events(rows["user"], rows["item"], weights, times, low["user"], low["item"], low_times)
 
 
@@ -257,14 +257,14 @@ def positions_in(vocabulary: pl.Series, ids: pl.Series) -> pl.Series:
 
     positions = pl.DataFrame({"id": vocabulary, "position": np.arange(len(vocabulary))})
     # A join hashes: no sort of all rows, and for strings by far the fastest.
-    found = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
-    return found["position"]
+    joined = pl.DataFrame({"id": ids}).join(positions, on="id", how="left", maintain_order="left")
+    return joined["position"]
 
 
-def _weights(rows: pl.DataFrame, place: Column) -> NDArray[np.float64]:
-    weights = as_numbers(rows["weight"], place, rows["row"])
-    place.refuse(weights.is_infinite(), weights, "a weight must be finite; drop the row", rows=rows["row"])
-    place.refuse(weights < 0, weights, "a weight must not be negative; drop the row", rows=rows["row"])
+def _weights(rows: pl.DataFrame, column: Column) -> NDArray[np.float64]:
+    weights = as_numbers(rows["weight"], column, rows["row"])
+    column.refuse(weights.is_infinite(), weights, "a weight must be finite; drop the row", rows=rows["row"])
+    column.refuse(weights < 0, weights, "a weight must not be negative; drop the row", rows=rows["row"])
     return weights.to_numpy()
 
 

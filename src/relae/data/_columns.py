@@ -192,12 +192,12 @@ def _times_from_text(texts: pl.Series, column: Column, rows: pl.Series) -> Times
         numbers = texts.cast(number, strict=False)
         if numbers.null_count() == 0:
             return _times_from_numbers(numbers, column, rows)
-    found = read_iso_times(texts)
+    iso_times = read_iso_times(texts)
     problem = "that is neither a number nor a time such as 2020-01-31 or 2020-01-31T12:00:00Z; correct or drop the row"
     # If most are numbers, the odd one out is what is not a number.
-    unread = numbers.is_null() if found.null_count() > numbers.null_count() else found.is_null()
+    unread = numbers.is_null() if iso_times.null_count() > numbers.null_count() else iso_times.is_null()
     column.refuse(unread, texts, problem, rows=rows)
-    return _microseconds(found)
+    return _microseconds(iso_times)
 
 
 def read_iso_times(texts: pl.Series) -> pl.Series:
@@ -205,11 +205,11 @@ def read_iso_times(texts: pl.Series) -> pl.Series:
     import polars as pl
 
     iso = texts.str.replace(" ", "T", literal=True).str.replace(r"[zZ]$", "+00:00")
-    found = pl.Series(values=[None], dtype=pl.Datetime("us")).new_from_index(0, len(iso))
+    times = pl.Series(values=[None], dtype=pl.Datetime("us")).new_from_index(0, len(iso))
     for form in _ISO_FORMS:
         parsed = iso.str.strptime(pl.Datetime("us"), form, strict=False)
-        found = found.zip_with(found.is_not_null(), parsed.dt.replace_time_zone(None))
-    return found
+        times = times.zip_with(times.is_not_null(), parsed.dt.replace_time_zone(None))
+    return times
 
 
 def _microseconds(values: pl.Series) -> Times:

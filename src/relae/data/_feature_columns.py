@@ -22,7 +22,7 @@ _SAME = "it has the same value everywhere"
 
 @dataclass(frozen=True)
 class ItemColumn:
-    """The values of a column, the numbers of their rows, its place, and what the caller has said about it.
+    """The values of a column, the numbers of their rows, the column of the source, and the rules of the caller.
 
     `text` tells that strings may stand for anything, `category` that its type is that of categories, `complete` that
     every item has a row, `named` that the column was asked for by name.
@@ -30,7 +30,7 @@ class ItemColumn:
 
     values: pl.Series
     numbers: pl.Series
-    place: Column
+    origin: Column
     text: bool
     category: bool
     separator: str | None
@@ -78,7 +78,7 @@ def _typed(column: ItemColumn) -> pl.Series:
     values = column.values
     if column.separator is not None:
         if values.dtype not in (pl.String, pl.Categorical, pl.Enum):
-            column.place.fail(
+            column.origin.fail(
                 f"has the type {values.dtype}, which has no separator {column.separator!r}: leave it away"
             )
         return values.cast(pl.String).str.split(column.separator).list.eval(pl.element().str.strip_chars())
@@ -126,7 +126,7 @@ def _categories(values: pl.Series, column: ItemColumn) -> Block | str:
     each = np.full(len(kept), np.sqrt(items / len(kept)))
     cells = (each, (kept["row"].to_numpy(), positions_in(often, kept["value"]).to_numpy()))
     matrix = sp.csr_array(sp.coo_array(cells, shape=(len(values), len(often))))
-    return Block([f"{column.place.name}={value}" for value in often], matrix)
+    return Block([f"{column.origin.name}={value}" for value in often], matrix)
 
 
 def _pairs(values: pl.Series) -> pl.DataFrame:
@@ -149,7 +149,7 @@ def _number(values: pl.Series, column: ItemColumn) -> Block | str:
     import polars as pl
 
     floats = values.cast(pl.Float64).fill_nan(None)
-    column.place.refuse(
+    column.origin.refuse(
         floats.is_infinite().fill_null(False),
         floats,
         "a number must be finite; correct it or leave it empty",
@@ -162,11 +162,11 @@ def _number(values: pl.Series, column: ItemColumn) -> Block | str:
 
 def _standardized(floats: pl.Series, column: ItemColumn) -> Block | str:
     """One feature, (value − mean) / standard deviation, 0 where the value is missing."""
-    found = floats.drop_nulls().sort().to_numpy()  # sorted: the order of the rows must not change the last bit
-    if len(found) == 0 or found[0] == found[-1]:
+    values = floats.drop_nulls().sort().to_numpy()  # sorted: the order of the rows must not change the last bit
+    if len(values) == 0 or values[0] == values[-1]:
         return _SAME
-    largest = np.abs(found).max()  # so that no square can overflow
-    mean, deviation = (found / largest).mean(), (found / largest).std()
+    largest = np.abs(values).max()  # so that no square can overflow
+    mean, deviation = (values / largest).mean(), (values / largest).std()
     scores = (floats.to_numpy() / largest - mean) / deviation  # NaN where there is no value
     return _single(np.where(np.isnan(scores), 0.0, scores), column)
 
@@ -184,22 +184,24 @@ def _embedding(values: pl.Series, column: ItemColumn) -> Block | str:
     longer = there & (lengths != size)
     if longer.any():
         at = int(longer.to_numpy().argmax())
-        column.place.fail(
+        column.origin.fail(
             f"has a list of {lengths[at]:,} numbers in row {column.numbers[at]:,} and one of {size:,} before: give all "
             "items as many"
         )
     broken = there & ~lists.list.eval(pl.element().is_finite().fill_null(False)).list.all()
     if broken.any():
         row = column.numbers[int(broken.to_numpy().argmax())]
-        column.place.fail(f"has a list in row {row:,} with a number that is missing or not finite: correct or empty it")
+        column.origin.fail(
+            f"has a list in row {row:,} with a number that is missing or not finite: correct or empty it"
+        )
     vectors = np.zeros((len(values), size))
     vectors[there.to_numpy()] = lists.filter(there).explode().to_numpy().reshape(-1, size)
     squares = np.sort(np.square(vectors).sum(axis=1))[-int(there.sum()) :]
     if squares[-1] == 0:
         return _SAME
     matrix = sp.csr_array(vectors / np.sqrt(squares.mean()))
-    return Block([f"{column.place.name}[{at}]" for at in range(size)], matrix)
+    return Block([f"{column.origin.name}[{at}]" for at in range(size)], matrix)
 
 
 def _single(values: NDArray[np.float64], column: ItemColumn) -> Block:
-    return Block([column.place.name], sp.csr_array(values[:, None]))
+    return Block([column.origin.name], sp.csr_array(values[:, None]))

@@ -93,23 +93,23 @@ def read_features(table: Table, items: Ids, rules: FeatureRules, dropped: Ids) -
     items = _extended(items, ids.filter(wanted & ~known).sort())
     rows, numbers, ids = rows.filter(wanted), numbers.filter(wanted), ids.filter(wanted)
     complete = len(ids) == len(items)
-    found = [_item_column(rows[name], numbers, table, rules, complete) for name in names]
-    features = _placed(_useful(found, table), items.positions(ids.to_numpy()), len(items))
+    columns = [_item_column(rows[name], numbers, table, rules, complete) for name in names]
+    features = _placed(_useful(columns, table), items.positions(ids.to_numpy()), len(items))
     texts = rows["title"].to_list() if titles else [None] * len(ids)
     return ItemTable(items, titles_by_id(items, ids.to_list(), texts), features)
 
 
-def _ids(values: pl.Series, place: Column, items: Ids, *, text: bool) -> pl.Series:
+def _ids(values: pl.Series, column: Column, items: Ids, *, text: bool) -> pl.Series:
     """Return the ids of the table, which are of the kind of `items` and differ."""
-    ids = as_ids(values, place, text=text and items.kind == "int")
-    place.refuse(ids.is_null(), values, "drop the row or fill it")
+    ids = as_ids(values, column, text=text and items.kind == "int")
+    column.refuse(ids.is_null(), values, "drop the row or fill it")
     kind = "int" if ids.dtype.is_integer() else "str"
     if kind != items.kind:
         wanted = f"the items of the interactions are {_WORDS[items.kind]}"
         if text:  # which are integers if all of them are
-            place.refuse(~read_integers(ids)[1], ids, f"{wanted}; correct or drop the row")
-        place.fail(f"has {_WORDS[kind]} such as {ids[0]!r}, and {wanted}: cast one of the two")
-    place.refuse(~ids.is_first_distinct(), ids, "that item is in the table already; give it one row")
+            column.refuse(~read_integers(ids)[1], ids, f"{wanted}; correct or drop the row")
+        column.fail(f"has {_WORDS[kind]} such as {ids[0]!r}, and {wanted}: cast one of the two")
+    column.refuse(~ids.is_first_distinct(), ids, "that item is in the table already; give it one row")
     return ids
 
 
@@ -120,12 +120,12 @@ def _extended(items: Ids, new: pl.Series) -> Ids:
 def _item_column(
     values: pl.Series, numbers: pl.Series, table: Table, rules: FeatureRules, complete: bool
 ) -> ItemColumn:
-    place = Column(table.source, values.name)
+    column = Column(table.source, values.name)
     separator = rules.separators.get(values.name)
     return ItemColumn(
         values,
         numbers,
-        place,
+        column,
         text=table.text,
         category=values.name in table.categories,
         separator=separator,
@@ -139,13 +139,13 @@ def _useful(columns: Sequence[ItemColumn], table: Table) -> list[Block]:
     """Return the features of the columns that have any; a column that was named must have them."""
     blocks, without = [], []
     for column in columns:
-        found = as_features_of(column)
-        if not isinstance(found, str):
-            blocks.append(found)
+        features = as_features_of(column)
+        if not isinstance(features, str):
+            blocks.append(features)
         elif column.named:
-            column.place.fail(f"cannot be a feature: {found}")
+            column.origin.fail(f"cannot be a feature: {features}")
         else:
-            without.append(f"{column.place.name!r} ({found})")
+            without.append(f"{column.origin.name!r} ({features})")
     if not blocks:
         there = ", ".join(without) or f"it has only {', '.join(map(repr, table.columns))}"
         raise DataError(f"{table.source} has no column that can be a feature: {there}")

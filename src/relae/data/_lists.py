@@ -98,11 +98,11 @@ def _lines_of(lists: Lists) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     _, first = np.unique(lists.owners, return_index=True)
     owners = lists.owners[np.sort(first)]
     by_number = np.argsort(owners)
-    found = np.searchsorted(owners, lists.users, sorter=by_number)
-    unknown = np.ones(len(found), dtype=bool)
-    inside = found < len(owners)
-    lines = np.zeros(len(found), dtype=np.int64)
-    lines[inside] = by_number[found[inside]]
+    positions = np.searchsorted(owners, lists.users, sorter=by_number)
+    unknown = np.ones(len(positions), dtype=bool)
+    inside = positions < len(owners)
+    lines = np.zeros(len(positions), dtype=np.int64)
+    lines[inside] = by_number[positions[inside]]
     unknown[inside] = owners[lines[inside]] != lists.users[inside]
     if unknown.any():
         raise DataError(f"the user {lists.users[unknown.argmax()]} has an item but is not among the owners: add it")

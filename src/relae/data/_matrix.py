@@ -27,9 +27,9 @@ def canonical_matrix(matrix: Any, *, features: bool = False) -> sp.csr_array:
     """
     _check_kind(matrix, features)
     is_csr = getattr(matrix, "format", None) == "csr"
-    found = _single(_wrapped(matrix) if is_csr else sp.coo_array(matrix))
-    _check_values(found, features)
-    csr = _merged(_small_indices(found.tocsr()))
+    single = _single(_wrapped(matrix) if is_csr else sp.coo_array(matrix))
+    _check_values(single, features)
+    csr = _merged(_small_indices(single.tocsr()))
     _check_values(csr, features)  # a sum may have overflowed
     return _without_zeros(csr)
 
@@ -70,9 +70,9 @@ def _check_values(matrix: Any, signed: bool) -> None:
     data = matrix.data
     bad = ~np.isfinite(data) if signed else (data < 0) | ~np.isfinite(data)
     if bad.any():
-        first, places = int(bad.argmax()), matrix.tocoo()
+        first, cells = int(bad.argmax()), matrix.tocoo()
         raise DataError(
-            f"the matrix has {data[first]} in row {places.row[first]}, column {places.col[first]} "
+            f"the matrix has {data[first]} in row {cells.row[first]}, column {cells.col[first]} "
             f"(counted from 0): values must be finite in float32{'' if signed else ' and not negative'}"
         )
 

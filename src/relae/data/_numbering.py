@@ -41,12 +41,12 @@ class Numbering:
         self._numbers_in: str | None = None  # the first source with a column of numbers, and of strings
         self._strings_in: str | None = None
 
-    def note(self, source: str, given: pl.DataType, found: pl.DataType, *, text: bool) -> None:
+    def note(self, source: str, declared: pl.DataType, parsed: pl.DataType, *, text: bool) -> None:
         """Learn the types that a column has in a source, and was read as; in a text file only the latter tells."""
         import polars as pl
 
-        is_string = found == pl.String
-        is_number = not text and given.is_numeric()
+        is_string = parsed == pl.String
+        is_number = not text and declared.is_numeric()
         if is_number:
             self._numbers_in = self._numbers_in or source
         elif is_string:
@@ -68,8 +68,8 @@ class Numbering:
         codes = np.empty(len(ids), dtype=np.int32)
         is_integer = canonical.to_numpy()
         codes[is_integer] = self._encode_integers(integers.filter(canonical))
-        found, self._strings = _search(self._strings, ids.filter(~canonical))
-        codes[~is_integer] = found + _STRINGS
+        string_codes, self._strings = _search(self._strings, ids.filter(~canonical))
+        codes[~is_integer] = string_codes + _STRINGS
         return codes
 
     def _encode_integers(self, ids: pl.Series) -> Codes:
@@ -83,8 +83,8 @@ class Numbering:
             return small.astype(np.int32)
         codes = np.empty(len(values), dtype=np.int32)
         codes[own] = small
-        found, self._integers = _search(self._integers, ids.filter(~own))
-        codes[~own] = found + _OWN
+        integer_codes, self._integers = _search(self._integers, ids.filter(~own))
+        codes[~own] = integer_codes + _OWN
         return codes
 
     def _grow(self, size: int) -> None:
@@ -124,14 +124,14 @@ class Ranking:
         """Return the rank of each code."""
         if len(self._integers) + len(self._strings) == 0:
             return self._own[codes]
-        found = np.empty(len(codes), dtype=np.int32)
+        ranks = np.empty(len(codes), dtype=np.int32)
         is_string = codes >= _STRINGS
         is_own = codes < _OWN
         is_other = ~(is_string | is_own)
-        found[is_own] = self._own[codes[is_own]]
-        found[is_other] = self._integers[codes[is_other] - _OWN]
-        found[is_string] = self._strings[codes[is_string] - _STRINGS]
-        return found
+        ranks[is_own] = self._own[codes[is_own]]
+        ranks[is_other] = self._integers[codes[is_other] - _OWN]
+        ranks[is_string] = self._strings[codes[is_string] - _STRINGS]
+        return ranks
 
 
 def _search(known: pl.Series, ids: pl.Series) -> tuple[NDArray[np.int64], pl.Series]:
@@ -140,12 +140,12 @@ def _search(known: pl.Series, ids: pl.Series) -> tuple[NDArray[np.int64], pl.Ser
 
     positions = positions_in(known, ids)
     new = positions.is_null()
-    found = positions.fill_null(-1).to_numpy(writable=True)
+    codes = positions.fill_null(-1).to_numpy(writable=True)
     if new.any():
         strangers = ids.filter(new)
         distinct = strangers.unique()
-        found[new.to_numpy()] = len(known) + positions_in(distinct, strangers).to_numpy()
+        codes[new.to_numpy()] = len(known) + positions_in(distinct, strangers).to_numpy()
         known = pl.concat([known, distinct], rechunk=True)
     if len(known) > _MOST:
         raise DataError(f"there are more than {_MOST:,} different ids, too many for one matrix: read fewer files")
-    return found, known
+    return codes, known

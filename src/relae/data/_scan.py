@@ -59,9 +59,9 @@ def read_tables(
     listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     files = find_tables(listed)
     if len(files) == 1 and fits_memory(files[0]):
-        found = assemble(open_file(files[0], separator), options)
+        assembled = assemble(open_file(files[0], separator), options)
         report("merge", 1.0)
-        return found
+        return assembled
     others = ", …" if len(listed) > 1 else ""
     source = str(files[0]) if len(files) == 1 else f"{listed[0]}{others} ({len(files):,} files)"
     return _stream([open_file(file, separator) for file in files], source, options, scratch, report)
@@ -85,9 +85,9 @@ def _stream(
         losses = _distribute(tables, options, users, items, buckets, source, report)
         ranked = users.finish(), items.finish()
         parts, low = _merge_all(buckets, *ranked, report)
-    found = number(_filtered(parts, low, options, losses, len(ranked[0])), ranked[0].ids, ranked[1].ids)
+    assembled = number(_filtered(parts, low, options, losses, len(ranked[0])), ranked[0].ids, ranked[1].ids)
     report("merge", 1.0)
-    return found
+    return assembled
 
 
 def _filtered(parts: list[Cells], low: list[Pairs], options: TableOptions, losses: Losses, n_users: int) -> Kept:
@@ -151,15 +151,15 @@ def _distribute(
     for table in tables:
         before = 0
         for rows in table.batches(options.roles):
-            found = parse(rows, options, table.source, gaps, text=table.text, before=before)
-            for axis, role, ids in ((users, "user", found.users), (items, "item", found.items)):
+            events = parse(rows, options, table.source, gaps, text=table.text, before=before)
+            for axis, role, ids in ((users, "user", events.users), (items, "item", events.items)):
                 axis.note(table.source, rows[role].dtype, ids.dtype, text=table.text)
-            if len(found) > 0:
-                buckets.add(users.encode(found.users), items.encode(found.items), found, table.source)
-            if len(found.low_users) > 0:
-                buckets.add_low(users.encode(found.low_users), items.encode(found.low_items), found, table.source)
+            if len(events) > 0:
+                buckets.add(users.encode(events.users), items.encode(events.items), events, table.source)
+            if len(events.low_users) > 0:
+                buckets.add_low(users.encode(events.low_users), items.encode(events.low_items), events, table.source)
             before += rows.height
-            n_rows, n_kept = n_rows + rows.height, n_kept + len(found)
+            n_rows, n_kept = n_rows + rows.height, n_kept + len(events)
             report("read", min(n_rows / buckets.expected_rows, 1.0))
     if n_rows == 0:
         raise DataError(f"{source} has no rows" if len(tables) == 1 else f"{source}: none has rows")
@@ -210,11 +210,11 @@ def _interleave(parts: list[Cells], n_users: int) -> Cells:
         starts = starts_of(part.users)
         lengths = np.diff(starts, append=len(part))
         # The cells of a user stay together: all of them move by the same distance.
-        places = np.arange(len(part)) + np.repeat(offsets[part.users[starts]] - starts, lengths)
-        whole.items[places] = part.items
-        whole.values[places] = part.values
+        targets = np.arange(len(part)) + np.repeat(offsets[part.users[starts]] - starts, lengths)
+        whole.items[targets] = part.items
+        whole.values[targets] = part.values
         if whole.times is not None and part.times is not None:
-            whole.times[places] = part.times
+            whole.times[targets] = part.times
     return whole
 
 
@@ -280,7 +280,7 @@ class _Buckets:
         return self._take(bucket, self._low_row, "-low")
 
     def _take(self, bucket: int, dtype: np.dtype[Any], kind: str) -> NDArray[Any]:
-        found = [np.empty(0, dtype=dtype)]
+        arrays = [np.empty(0, dtype=dtype)]
         for scale in self._scales:
             file = self._file(bucket, scale, kind)
             if not file.exists():  # a scale may be that of low ratings alone, or of others alone
@@ -288,9 +288,9 @@ class _Buckets:
             rows = np.fromfile(file, dtype=dtype)
             if scale == "whole" and "fraction" in self._scales:
                 rows["time"] = whole_as_fractions(rows["time"])
-            found.append(rows)
+            arrays.append(rows)
             file.unlink()
-        return np.concatenate(found)
+        return np.concatenate(arrays)
 
     def _note_scale(self, scale: Scale, source: str) -> None:
         self._scales.setdefault(scale, source)

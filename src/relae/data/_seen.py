@@ -66,8 +66,8 @@ class Seen:
         left = without_cells(self.pairs, matrix)
         if self.times is None or left.nnz == self.pairs.nnz:
             return Seen(left, self.items, self.times)
-        places = sp.csr_array((np.arange(1, self.pairs.nnz + 1), self.pairs.indices, self.pairs.indptr), left.shape)
-        return Seen(left, self.items, self.times[places.multiply(left).tocsr().data - 1])
+        positions = sp.csr_array((np.arange(1, self.pairs.nnz + 1), self.pairs.indices, self.pairs.indptr), left.shape)
+        return Seen(left, self.items, self.times[positions.multiply(left).tocsr().data - 1])
 
     def _rows(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.pairs.shape[0]), np.diff(self.pairs.indptr))
@@ -115,8 +115,8 @@ def pattern(rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -
 
 def pattern_of(matrix: Any) -> sp.csr_array:
     """Return where a matrix is not zero."""
-    found = canonical_matrix(matrix)
-    return sp.csr_array((np.ones(found.nnz, dtype=bool), found.indices, found.indptr), shape=found.shape)
+    csr = canonical_matrix(matrix)
+    return sp.csr_array((np.ones(csr.nnz, dtype=bool), csr.indices, csr.indptr), shape=csr.shape)
 
 
 def without_cells(pairs: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:

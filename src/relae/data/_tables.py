@@ -116,9 +116,9 @@ def is_table(path: FilePath) -> bool:
     return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
 
-def open_table(given: Any, source: str) -> Table:
+def open_table(table: Any, source: str) -> Table:
     """Return the table in a file, if that is what is given, or in a frame; `source` names a frame in messages."""
-    return open_file(given) if isinstance(given, (str, os.PathLike)) else open_frame(given, source)
+    return open_file(table) if isinstance(table, (str, os.PathLike)) else open_frame(table, source)
 
 
 def open_file(path: FilePath, separator: str | None = None) -> Table:
@@ -297,9 +297,9 @@ def _check_header(source: str, header: list[str]) -> None:
     """Refuse a name that several columns have; blank ones, as commas at the end of a line make them, have none."""
     repeated = next((name for name in header if name.strip() and header.count(name) > 1), None)
     if repeated is not None:
-        places = [str(place) for place, name in enumerate(header, 1) if name == repeated]
+        numbers = [str(number) for number, name in enumerate(header, 1) if name == repeated]
         raise DataError(
-            f"{source} has several columns named {repeated!r}, in the places {', '.join(places)}: rename all but one"
+            f"{source} has several columns named {repeated!r}, in the places {', '.join(numbers)}: rename all but one"
         )
 
 

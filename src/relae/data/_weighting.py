@@ -74,7 +74,7 @@ def try_weightings(matrix: sp.csr_array) -> Trial | None:
     values = {
         weighting: _ndcg(_weighted(train, weighting), _weighted(rest, weighting), hidden) for weighting in _CANDIDATES
     }
-    figures = {weighting: float(found.mean()) for weighting, found in values.items()}
+    figures = {weighting: float(per_user.mean()) for weighting, per_user in values.items()}
     best = max(figures, key=lambda weighting: figures[weighting])
     for weighting in _CANDIDATES:
         ahead = values[best] - values[weighting]
@@ -98,9 +98,9 @@ def _hide(rows: sp.csr_array, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Tell which stored entries are to be found: a share of each row, at least one and not all."""
     sizes = np.diff(rows.indptr)
     order = np.lexsort((rng.random(rows.nnz), np.repeat(np.arange(len(sizes)), sizes)))
-    place = np.empty(rows.nnz, dtype=np.int64)
-    place[order] = np.arange(rows.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.asarray(place < np.repeat(np.maximum(1, (_HIDDEN * sizes).astype(np.int64)), sizes))
+    rank = np.empty(rows.nnz, dtype=np.int64)
+    rank[order] = np.arange(rows.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.asarray(rank < np.repeat(np.maximum(1, (_HIDDEN * sizes).astype(np.int64)), sizes))
 
 
 def _weighted(rows: sp.csr_array, weighting: Weighting) -> sp.csr_array:
@@ -124,6 +124,6 @@ def _ndcg(train: sp.csr_array, rows: sp.csr_array, hidden: NDArray[np.bool_]) ->
     top = np.argpartition(-scores, k - 1, axis=1)[:, :k]
     ranked = np.take_along_axis(top, np.argsort(np.take_along_axis(-scores, top, axis=1), axis=1), axis=1)
     discounts = 1.0 / np.log2(np.arange(2.0, k + 2.0))
-    found = np.take_along_axis(truth, ranked, axis=1) @ discounts
+    gains = np.take_along_axis(truth, ranked, axis=1) @ discounts
     best = np.cumsum(discounts)[np.minimum(truth.sum(axis=1).astype(np.int64), k) - 1]
-    return np.asarray(found / best)
+    return np.asarray(gains / best)

@@ -38,13 +38,11 @@ class Features:
     names: NDArray[np.object_]
 
     def __init__(self, matrix: Any, names: Iterable[Any] | None = None) -> None:
-        found = canonical_matrix(matrix, features=True)
-        listed = [f"feature {j}" for j in range(found.shape[1])] if names is None else [str(name) for name in names]
-        if len(listed) != found.shape[1]:
-            raise DataError(
-                f"{len(listed):,} names for a matrix with {found.shape[1]:,} features: give one per feature"
-            )
-        object.__setattr__(self, "matrix", found)
+        csr = canonical_matrix(matrix, features=True)
+        listed = [f"feature {j}" for j in range(csr.shape[1])] if names is None else [str(name) for name in names]
+        if len(listed) != csr.shape[1]:
+            raise DataError(f"{len(listed):,} names for a matrix with {csr.shape[1]:,} features: give one per feature")
+        object.__setattr__(self, "matrix", csr)
         object.__setattr__(self, "names", np.array(listed, dtype=object))
 
     @property
@@ -80,9 +78,9 @@ class Features:
         return Features(sp.hstack([self.matrix, other.matrix], format="csr"), [*self.names, *other.names])
 
 
-def as_features(given: Any, n_items: int) -> Features:
+def as_features(matrix: Any, n_items: int) -> Features:
     """Return features, or a matrix of them, after a check that they are of that many items."""
-    features = given if isinstance(given, Features) else Features(given)
+    features = matrix if isinstance(matrix, Features) else Features(matrix)
     if features.n_items != n_items:
         raise DataError(f"{features.n_items:,} rows of features for {n_items:,} items: give one row per item")
     return features

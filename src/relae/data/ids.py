@@ -149,8 +149,8 @@ class Ids:
         """
         form = _plain_form(str(value))
         if self.kind == "int":
-            found = self.positions([form])
-            return list(self.take(found[found >= 0]))
+            position = self.positions([form])
+            return list(self.take(position[position >= 0]))
         return [self.values[at] for at in islice(_places(form, self._plain_forms), n)]
 
     def _find(self, wanted: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
@@ -164,8 +164,8 @@ class Ids:
             return self._find_integers(integers)
         parsed = [_as_integer(value) for value in _listed(wanted)]
         known = np.array([value is not None for value in parsed], dtype=bool)
-        found = self._find_integers(np.array([value or 0 for value in parsed], dtype=np.int64))
-        return np.where(known, found, -1)
+        positions = self._find_integers(np.array([value or 0 for value in parsed], dtype=np.int64))
+        return np.where(known, positions, -1)
 
     def _find_integers(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         if len(self) == 0:
@@ -321,15 +321,15 @@ def _decimals(text: str) -> str:
 def _as_string(value: Any) -> str | None:
     if type(value) is str:  # nearly always, and a million times
         return value
-    found = _as_id(value)
-    return None if found is None else str(found)
+    id_ = _as_id(value)
+    return None if id_ is None else str(id_)
 
 
 def _as_integer(value: Any) -> int | None:
-    found = _as_id(value)
-    if isinstance(found, str):
-        found = _canonical_integer(found)
-    return found if found is not None and _INT64.min <= found <= _INT64.max else None
+    id_ = _as_id(value)
+    if isinstance(id_, str):
+        id_ = _canonical_integer(id_)
+    return id_ if id_ is not None and _INT64.min <= id_ <= _INT64.max else None
 
 
 def _canonical_integer(text: str) -> int | None:
@@ -356,18 +356,18 @@ def _checked(values: Sequence[Any] | NDArray[Any]) -> tuple[NDArray[Any], Kind]:
 
 
 def _strings(values: Sequence[Any]) -> NDArray[np.object_]:
-    found = [_as_id(value) for value in values]
-    kinds = {type(value) for value in found}
+    ids = [_as_id(value) for value in values]
+    kinds = {type(value) for value in ids}
     if type(None) in kinds:
-        position = found.index(None)
+        position = ids.index(None)
         raise DataError(f"ids must be integers or strings, got {values[position]!r} at position {position}")
     if kinds == {int, str}:
-        odd = next(position for position, value in enumerate(found) if type(value) is not type(found[0]))
+        odd = next(position for position, value in enumerate(ids) if type(value) is not type(ids[0]))
         raise DataError(
             f"ids must be all integers or all strings, got {values[0]!r} and {values[odd]!r} (position {odd})"
         )
     # Integers come this way if they are too large for 64 bits.
-    texts = [str(value) for value in found]
+    texts = [str(value) for value in ids]
     for position, text in enumerate(texts):
         if "\0" in text or not is_unicode(text):
             raise DataError(f"ids must be valid text without NUL, got {text!r} at position {position}")

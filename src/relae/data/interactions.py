@@ -123,16 +123,16 @@ class Interactions:
         dropped_items: Ids | None = None,
         weighting: Weighting = "linear",
     ) -> None:
-        found = canonical_matrix(matrix)
-        rows, columns = _axis("users", users, found.shape[0]), _axis("items", items, found.shape[1])
+        csr = canonical_matrix(matrix)
+        rows, columns = _axis("users", users, csr.shape[0]), _axis("items", items, csr.shape[1])
         self._set(
-            matrix=found,
+            matrix=csr,
             users=rows,
             items=columns,
             titles=_titles(titles, columns),
-            times=None if times is None else _times(times, matrix, found, "times", "interactions"),
+            times=None if times is None else _times(times, matrix, csr, "times", "interactions"),
             features=None if features is None else as_features(features, len(columns)),
-            _seen=_seen(seen, seen_times, found, columns),
+            _seen=_seen(seen, seen_times, csr, columns),
             dropped=dropped,
             dropped_items=Ids.range(0) if dropped_items is None else dropped_items,
             weighting=weighting,
@@ -269,17 +269,17 @@ class Interactions:
         return cls(to_matrix(cells, (len(row_ids), len(column_ids))), row_ids, column_ids)
 
     @classmethod
-    def _titled(cls, found: Assembled, options: TableOptions) -> Interactions:
-        aligned = None if options.titles is None else find_titles(options.titles, found.items, options.item)
+    def _titled(cls, assembled: Assembled, options: TableOptions) -> Interactions:
+        aligned = None if options.titles is None else find_titles(options.titles, assembled.items, options.item)
         data = cls(
-            found.matrix,
-            found.users,
-            found.items,
+            assembled.matrix,
+            assembled.users,
+            assembled.items,
             aligned,
-            found.times,
-            seen=found.seen,
-            dropped=found.dropped,
-            dropped_items=found.dropped_items,
+            assembled.times,
+            seen=assembled.seen,
+            dropped=assembled.dropped,
+            dropped_items=assembled.dropped_items,
         )
         if options.weight is None:
             return data
@@ -303,7 +303,7 @@ class Interactions:
 
     @property
     def seen(self) -> sp.csr_array | None:
-        """What users have had that is no part of their histories : (users, items) of bool; None if there is nothing.
+        """Items that users have had beside their histories : (users, items) of bool; None if there are none.
 
         Such as what they rated below `min_rating`. No item of it is recommended to its user.
         """
@@ -311,18 +311,18 @@ class Interactions:
 
     @property
     def seen_times(self) -> NDArray[np.int64] | None:
-        """When each stored entry of `seen` was first seen, such as first rated low; None if that is not known."""
+        """The time when each entry of `seen` was first seen, such as first rated low; None if that is not known."""
         return None if self._seen_here is None else self._seen_here.times
 
     @cached_property
     def _seen_here(self) -> Seen | None:
-        """What is seen of the items that have a column."""
+        """The part of `seen` whose items have a column."""
         return None if self._seen is None else self._seen.on(self.items)
 
     def seen_on(self, items: Ids) -> sp.csr_array | None:
         """Return `seen` with the columns of other items, such as those of a model; None if there is nothing."""
-        found = None if self._seen is None else self._seen.on(items)
-        return None if found is None else found.pairs
+        seen = None if self._seen is None else self._seen.on(items)
+        return None if seen is None else seen.pairs
 
     @property
     def seen_items(self) -> Ids:
@@ -560,21 +560,23 @@ class Interactions:
             If an item is in the table twice, if the ids are of another kind or none is known, or if a column is
             missing or cannot be used.
         """
-        chosen = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+        names = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
         between = {} if separators is None else separators
         if not isinstance(between, Mapping):
             raise DataError(f'separators are given by column, as in {{"genres": "|"}}, got {separators!r}')
-        rules = FeatureRules(item, chosen, between, min_count, add_items)
-        found = read_features(open_table(table, "the table of features"), self.items, rules, self.dropped_items)
-        x, added = self.matrix, len(found.items) - self.n_items
-        matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(found.items)))
-        features, titles = found.features, self.titles
+        rules = FeatureRules(item, names, between, min_count, add_items)
+        table_features = read_features(
+            open_table(table, "the table of features"), self.items, rules, self.dropped_items
+        )
+        x, added = self.matrix, len(table_features.items) - self.n_items
+        matrix = sp.csr_array((x.data, x.indices, x.indptr), shape=(self.n_users, len(table_features.items)))
+        features, titles = table_features.features, self.titles
         if self.features is not None:
             own = self.features.take(np.append(np.arange(self.n_items), np.full(added, -1)))
-            features = own.beside(found.features)
+            features = own.beside(table_features.features)
         if titles is not None:
-            titles = np.append(titles, found.titles[self.n_items :])
-        return self.replace(matrix=matrix, items=found.items, titles=titles, features=features)
+            titles = np.append(titles, table_features.titles[self.n_items :])
+        return self.replace(matrix=matrix, items=table_features.items, titles=titles, features=features)
 
 
 InteractionsLike: TypeAlias = Interactions | MatrixLike
@@ -589,10 +591,10 @@ def as_interactions(data: InteractionsLike, items: Ids | None = None) -> Interac
 def _axis(name: str, ids: Ids | Iterable[Any] | None, length: int) -> Ids:
     if ids is None:
         return Ids.range(length)
-    found = ids if isinstance(ids, Ids) else Ids(ids)
-    if len(found) != length:
-        raise DataError(f"{len(found):,} ids of {name} for a matrix with {length:,} {name}: give one per {name[:-1]}")
-    return found
+    axis = ids if isinstance(ids, Ids) else Ids(ids)
+    if len(axis) != length:
+        raise DataError(f"{len(axis):,} ids of {name} for a matrix with {length:,} {name}: give one per {name[:-1]}")
+    return axis
 
 
 def _titles(titles: Any, items: Ids) -> NDArray[np.object_] | None:
@@ -630,23 +632,23 @@ def _by(shape: tuple[int, ...]) -> str:
     return f"{shape[0]:,} × {shape[1]:,}"
 
 
-def _times(times: ArrayLike, given: Any, matrix: sp.csr_array, name: str, cells: str) -> NDArray[np.int64]:
+def _times(times: ArrayLike, source: Any, matrix: sp.csr_array, name: str, cells: str) -> NDArray[np.int64]:
     """Return times that are in the order of the entries, after a check that they can be.
 
     `name` is the argument, and `cells` what it has the times of.
     """
-    found = np.asarray(times)
-    if found.ndim != 1 or (found.dtype.kind not in "iu" and found.size > 0):
-        raise DataError(f"{name} are one integer for each of the {cells}, got {found.dtype} of shape {found.shape}")
-    is_dense = isinstance(given, np.ndarray)
-    if not is_dense and not (given.format == "csr" and given.has_canonical_format and given.nnz == matrix.nnz):
+    array = np.asarray(times)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size > 0):
+        raise DataError(f"{name} are one integer for each of the {cells}, got {array.dtype} of shape {array.shape}")
+    is_dense = isinstance(source, np.ndarray)
+    if not is_dense and not (source.format == "csr" and source.has_canonical_format and source.nnz == matrix.nnz):
         raise DataError(
             f"{name} need a matrix whose entries have one order: make it a CSR, then call its sum_duplicates() and "
             "eliminate_zeros(), and give one time per entry of its data"
         )
-    if len(found) != matrix.nnz:
-        raise DataError(f"{len(found):,} {name} for {matrix.nnz:,} {cells}: give one per cell that is not zero")
-    return found.astype(np.int64, copy=False)
+    if len(array) != matrix.nnz:
+        raise DataError(f"{len(array):,} {name} for {matrix.nnz:,} {cells}: give one per cell that is not zero")
+    return array.astype(np.int64, copy=False)
 
 
 def _extent(path: FilePath, lists: Lists, name: str, wanted: int | None) -> int:

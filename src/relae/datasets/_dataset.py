@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool | None:
-        """Whether the two agree as printed."""
+        """True if the two agree as printed."""
         return None if self.paper is None else self.paper == self.ours
 
 
@@ -108,17 +108,17 @@ class Dataset:
 
     @property
     def embedded(self) -> bool:
-        """Whether it comes with the package."""
+        """True if it comes with the package."""
         return not self.files
 
     @property
     def present(self) -> bool:
-        """Whether its files are here, in any form that can be read."""
+        """True if its files are here, in any form that can be read."""
         return self.embedded or self._find() is not None
 
     @property
     def rates(self) -> bool:
-        """Whether its raw files have ratings, some of which are too low to count."""
+        """True if its raw files have ratings, some of which are too low to count."""
         return self.preparation.min_rating is not None
 
     def folder(self) -> Path:
@@ -188,7 +188,7 @@ class Dataset:
 
             divided = [dataset.title for dataset in BENCHMARKS if not dataset.embedded and not dataset.forms]
             raise DataError(f"the paper has no weak split of {self.title}; it has one of {', '.join(divided)}")
-        folder = self._found()
+        folder = self._present_folder()
         return read_lists(folder / "train.txt"), read_lists(folder / "test.txt")
 
     def compare(self, statistics: Statistics) -> list[Comparison]:
@@ -247,25 +247,25 @@ class Dataset:
     def _find(self, folders: list[Path] | None = None) -> tuple[Path, Form | None] | None:
         """Return the folder that has the files, and in which form."""
         for folder in data_folders(self.name) if folders is None else folders:
-            for place in (folder, folder / self.name, folder / "download"):
-                if not self.forms and all((place / file.name).is_file() for file in self.files):
-                    return place, None
+            for path in (folder, folder / self.name, folder / "download"):
+                if not self.forms and all((path / file.name).is_file() for file in self.files):
+                    return path, None
                 for form in self.forms:
-                    if form.found_in(place):
-                        return place, form
+                    if form.found_in(path):
+                        return path, form
         return None
 
-    def _found(self) -> Path:
-        found = self._find()
-        if found is None:
+    def _present_folder(self) -> Path:
+        location = self._find()
+        if location is None:
             raise DataError(self._missing())
-        return found[0]
+        return location[0]
 
     def _raw(self, *, seen: bool = False) -> Raw:
-        found = self._find()
-        if found is None or found[1] is None:
+        location = self._find()
+        if location is None or location[1] is None:
             raise DataError(self._missing())
-        return found[1].read(found[0], None if seen else self.preparation.min_rating)
+        return location[1].read(location[0], None if seen else self.preparation.min_rating)
 
     def _missing(self) -> str:
         folder = self.folder()
@@ -336,10 +336,10 @@ def _check_kept(file: Path, md5: str | None, progress: Progress | None) -> None:
     if md5 is None:
         return
     report = progress or (lambda stage, fraction: None)
-    found = md5_of(file, partial(report, f"checking {file.name}"))
-    if found != md5:
+    actual = md5_of(file, partial(report, f"checking {file.name}"))
+    if actual != md5:
         raise DataError(
-            f"{file} is there, but its MD5 sum is {found} and not {md5}: it is damaged or another version. "
+            f"{file} is there, but its MD5 sum is {actual} and not {md5}: it is damaged or another version. "
             "Fetch it anew with ",
             Option("force", True),
             ", or move it away",

@@ -41,17 +41,17 @@ class Remote:
 
     @property
     def part(self) -> Path:
-        """What has arrived so far."""
+        """The file of the part that has arrived so far."""
         return self.target.with_name(self.target.name + ".part")
 
     @property
     def validator(self) -> Path:
-        """Which version of the file the part belongs to, in the server's words."""
+        """The file that says which version of the file the part belongs to, in the server's words."""
         return self.target.with_name(self.target.name + ".part.json")
 
     @property
     def bad(self) -> Path:
-        """Where a file with a wrong checksum goes, to be looked at."""
+        """The path to which a file with a wrong checksum is moved."""
         return self.target.with_name(self.target.name + ".bad")
 
 
@@ -239,10 +239,10 @@ def _check(remote: Remote, report: Progress) -> None:
     """Move a file aside that is not what it should be."""
     if remote.md5 is not None:
         stage = f"checking {remote.target.name}"
-        found = md5_of(remote.part, lambda fraction: report(stage, fraction))
-        if found == remote.md5:
+        actual = md5_of(remote.part, lambda fraction: report(stage, fraction))
+        if actual == remote.md5:
             return
-        problem = f"has the MD5 sum {found} and not {remote.md5}: it was damaged on the way, or is another version"
+        problem = f"has the MD5 sum {actual} and not {remote.md5}: it was damaged on the way, or is another version"
     elif remote.target.suffix != ".zip" or zipfile.is_zipfile(remote.part):
         return
     else:

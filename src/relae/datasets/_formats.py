@@ -114,24 +114,24 @@ NETFLIX = Format(
 )
 
 
-def read_ratings(place: Place, name: str, form: Format, min_rating: float | None) -> Events:
+def read_ratings(source: Place, name: str, form: Format, min_rating: float | None) -> Events:
     """Return the ratings in a text file that are at least `min_rating`; without it all of them."""
     frames = []
-    for piece in pieces(place.open(name), place.label(name)):
+    for piece in pieces(source.open(name), source.label(name)):
         body = form.check_header(piece) if piece.first_line == 1 else piece
         if body.text:
             frames.append(_rated_at_least(form.parse([body]), min_rating))
-    return Events(_joined(frames, place.label(name), form))
+    return Events(_joined(frames, source.label(name), form))
 
 
-def read_triplets(place: Place, name: str) -> Events:
+def read_triplets(source: Place, name: str) -> Events:
     """Return who played which song, from lines of user, song and number of plays."""
     frames = []
     users, items = dict[str, int](), dict[str, int]()
-    for piece in pieces(place.open(name), place.label(name)):
+    for piece in pieces(source.open(name), source.label(name)):
         rows = TRIPLETS.parse([piece])
         frames.append(rows.select(_numbered(rows["user"], users), _numbered(rows["item"], items)))
-    rows = _joined(frames, place.label(name), TRIPLETS)
+    rows = _joined(frames, source.label(name), TRIPLETS)
     return Events(rows.select(_ranked(rows["user"], users), _ranked(rows["item"], items)), sorted(users), sorted(items))
 
 
@@ -151,9 +151,9 @@ def read_netflix(files: Iterable[Piece], source: str, min_rating: float | None) 
 
 def netflix_pieces(folder: Path, names: list[str]) -> Iterator[Piece]:
     """Yield the files of the Netflix Prize in a folder."""
-    place = Folder(folder)
+    source = Folder(folder)
     for name in names:
-        yield from pieces(place.open(name), place.label(name))
+        yield from pieces(source.open(name), source.label(name))
 
 
 def netflix_tar_pieces(file: Path, titles: Titles) -> Iterator[Piece]:
@@ -217,10 +217,10 @@ def _netflix_block(block: list[Piece], movie: int | None) -> tuple[pl.DataFrame,
     return rows.with_columns(items), movies[-1]
 
 
-def csv_titles(place: Place, name: str, item: str) -> Titles:
+def csv_titles(source: Place, name: str, item: str) -> Titles:
     """Return the titles in a CSV file with the columns of item ids and `title`."""
-    label = place.label(name)
-    with place.open(name) as stream, readable(label):
+    label = source.label(name)
+    with source.open(name) as stream, readable(label):
         text = _decoded(stream.read(), "utf-8-sig", label)
     reader = csv.DictReader(io.StringIO(text))
     wanted = {item, "title"}
@@ -234,10 +234,10 @@ def csv_titles(place: Place, name: str, item: str) -> Titles:
     return titles
 
 
-def separated_titles(place: Place, name: str, separator: str) -> Titles:
+def separated_titles(source: Place, name: str, separator: str) -> Titles:
     """Return the titles in lines of `item`, `title` and more, in Latin-1."""
-    label = place.label(name)
-    with place.open(name) as stream, readable(label):
+    label = source.label(name)
+    with source.open(name) as stream, readable(label):
         return _titles(stream.read(), separator, 1, label)
 
 

@@ -107,8 +107,8 @@ class Zip:
 
     @staticmethod
     def _member(archive: zipfile.ZipFile, name: str) -> str | None:
-        found = [entry for entry in archive.namelist() if PurePosixPath(entry).name == name]
-        return min(found, key=len, default=None)
+        entries = [entry for entry in archive.namelist() if PurePosixPath(entry).name == name]
+        return min(entries, key=len, default=None)
 
 
 @dataclass(frozen=True)

@@ -79,19 +79,19 @@ def triplet_forms() -> tuple[Form, ...]:
     )
 
 
-def _movielens(place: Place, ratings: str, movies: str, min_rating: float | None) -> Raw:
+def _movielens(source: Place, ratings: str, movies: str, min_rating: float | None) -> Raw:
     form = {"ratings.csv": RATINGS_CSV, "ratings.dat": RATINGS_DAT, "u.data": RATINGS_TAB}[ratings]
-    events = read_ratings(place, ratings, form, min_rating)
-    if not place.has(movies):
+    events = read_ratings(source, ratings, form, min_rating)
+    if not source.has(movies):
         return Raw(events, None)
     if movies.endswith(".csv"):
-        return Raw(events, csv_titles(place, movies, "movieId"))
-    return Raw(events, separated_titles(place, movies, "::" if movies.endswith(".dat") else "|"))
+        return Raw(events, csv_titles(source, movies, "movieId"))
+    return Raw(events, separated_titles(source, movies, "::" if movies.endswith(".dat") else "|"))
 
 
-def _plain(place: Place, min_rating: float | None) -> Raw:
-    events = read_ratings(place, "interactions.csv.gz", RATINGS_PLAIN, min_rating)
-    return Raw(events, csv_titles(place, "items.csv", "item") if place.has("items.csv") else None)
+def _plain(source: Place, min_rating: float | None) -> Raw:
+    events = read_ratings(source, "interactions.csv.gz", RATINGS_PLAIN, min_rating)
+    return Raw(events, csv_titles(source, "items.csv", "item") if source.has("items.csv") else None)
 
 
 def _netflix_tar(folder: Path, name: str, min_rating: float | None) -> Raw:
@@ -112,8 +112,8 @@ def _netflix_files(folder: Path, names: list[str], min_rating: float | None) -> 
 
 def _netflix_titles(folder: Path) -> Titles | None:
     for name in ("movie_titles.txt", "movie_titles.csv"):
-        place = Folder(folder)
-        if place.has(name):
-            with place.open(name) as stream, readable(place.label(name)):
-                return netflix_titles(stream.read(), place.label(name))
+        source = Folder(folder)
+        if source.has(name):
+            with source.open(name) as stream, readable(source.label(name)):
+                return netflix_titles(stream.read(), source.label(name))
     return None

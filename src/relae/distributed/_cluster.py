@@ -25,11 +25,11 @@ class Cluster:
     def of(cls, client: Any) -> "Cluster":
         """Ask the scheduler."""
         # not client.scheduler_info: what it returns can be overwritten, without workers, by the client's own heartbeat
-        found = list(client.sync(client.scheduler.identity, n_workers=-1)["workers"].values())
-        if not found:
+        workers = list(client.sync(client.scheduler.identity, n_workers=-1)["workers"].values())
+        if not workers:
             raise PlanError(f"the scheduler {client.scheduler.address} has no workers: start some, then try again")
-        limits = [int(each["memory_limit"]) for each in found if each.get("memory_limit")]
-        return cls(len(found), max(int(each["nthreads"]) for each in found), min(limits) if limits else None)
+        limits = [int(each["memory_limit"]) for each in workers if each.get("memory_limit")]
+        return cls(len(workers), max(int(each["nthreads"]) for each in workers), min(limits) if limits else None)
 
 
 class Job:
@@ -39,9 +39,9 @@ class Job:
         self.client = client
         self._mark = uuid.uuid4().hex[:8]
 
-    def submit(self, name: str, places: Sequence[int], function: Callable[..., Any], *arguments: Any) -> Any:
+    def submit(self, name: str, indices: Sequence[int], function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the future of a pure task, called for instance update-5-3-1-1f0c44aa."""
-        key = "-".join([name, *map(str, places), self._mark])
+        key = "-".join([name, *map(str, indices), self._mark])
         return self.client.submit(function, *arguments, key=key)
 
     def reduce(self, name: str, function: Callable[[list[Any]], Any], parts: Sequence[Any]) -> Any:

@@ -113,7 +113,7 @@ class Dask(Choice):
 
     @property
     def exact(self) -> bool:
-        """Whether it never takes the local form."""
+        """True if it never takes the local form."""
         return self.solver in ("exact", "primal")
 
     def members(self) -> Sequence[Solver]:
@@ -138,19 +138,19 @@ class Dask(Choice):
     def refusal(self, shape: Shape, members: Sequence[Solver], forecasts: Sequence[Forecast], memory: Memory) -> Text:
         """Say what does not fit the workers, and what can be done."""
         cluster = Cluster.of(self.client)
-        usable, asked = _USABLE * (cluster.memory or 0), self.preference(shape)
+        usable, preferred = _USABLE * (cluster.memory or 0), self.preference(shape)
         costs = {each.solver: each for each in forecasts if isinstance(each, ClusterForecast)}
         needs = " and ".join(
             f"{in_bytes(costs[name].worker_bytes)} on each of {costs[name].workers} workers in the {name} form "
             f"({self.dtype})"
-            for name in asked
+            for name in preferred
         )
         ways = [
             Text("use ", Option("solver", name), f" ({in_bytes(each.worker_bytes)})")
             for name, each in costs.items()
             if each.fits(memory.available)
         ]
-        if "primal" in asked:
+        if "primal" in preferred:
             ways += map(Text, _more_workers(costs["primal"], cluster, usable))
         if self.dtype == "float64":
             ways.append(Text("use ", Option("dtype", "float32"), " (half of it)"))
@@ -253,7 +253,7 @@ class _Blocks(Solver):
             f"the local form of {n:,} items",
             "use fewer neighbours, or a client with more memory",
         )
-        found = solve_blocks(
+        solved = solve_blocks(
             job,
             blocks,
             penalty,
@@ -266,7 +266,7 @@ class _Blocks(Solver):
             keep_square=self._keeps_square(n),
         )
         _check_unchanged(job, rows)
-        return found
+        return solved
 
 
 # --- helpers -----------------------------------------------------------------------------------------------------

@@ -47,10 +47,10 @@ def solve_blocks(
         waiting.append((start, stop, task))
         while len(waiting) > (_AHEAD * workers if stop < n else 0):
             first, last, future = waiting.popleft()
-            sizes, found, solved, worst = future.result()
+            sizes, supports, solved, worst = future.result()
             starts[first + 1 : last + 1] = starts[first] + np.cumsum(sizes)
             span = slice(starts[first], starts[last])
-            members[span], values[span], error = found, solved, max(error, worst)
+            members[span], values[span], error = supports, solved, max(error, worst)
             report(last / n)
     by_column = sp.csc_array((values[: starts[-1]], members[: starts[-1]], starts), shape=(n, n))
     return LocalInverse(as_csr(by_column.tocsr(), np.dtype(dtype))), error

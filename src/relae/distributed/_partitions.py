@@ -81,23 +81,23 @@ class Partitions:
         DataError
             If there are no files, one cannot be used, or a user occurs in two of them.
         """
-        chosen = TableOptions.checked(**options)
+        checked = TableOptions.checked(**options)
         for name in options:
             if not options_of(TableOptions)[name].by_row:
                 raise DataError(
                     Option(name), " needs the rows of all files, and a cluster reads them apart: leave it out"
                 )
-        if chosen.weight is not None and chosen.weighting is None:
+        if checked.weight is not None and checked.weighting is None:
             raise DataError(
-                Option("weight", chosen.weight),
+                Option("weight", checked.weight),
                 " of files that a cluster reads needs a weighting: set ",
                 Option("weighting", ...),
                 ", such as 'log' for counts, or read some of the files here to have one chosen",
             )
-        found = _expand(files)
-        how = {name: value for name, value in chosen.keywords(by_row=True).items() if value is not None}
+        paths = _expand(files)
+        how = {name: value for name, value in checked.keywords(by_row=True).items() if value is not None}
         job = Job(client)
-        opened = [job.submit("open", (at,), _open, path, how) for at, path in enumerate(found)]
+        opened = [job.submit("open", (at,), _open, path, how) for at, path in enumerate(paths)]
         facts = client.gather([job.submit("facts", (at,), _facts, each) for at, each in enumerate(opened)])
         counted = job.reduce(
             "count", _add_counts, [job.submit("tally", (at,), _counts, e) for at, e in enumerate(opened)]
@@ -108,12 +108,12 @@ class Partitions:
             if offence is not None:
                 name, first, second = offence
                 raise DataError(
-                    f"user {name!r} occurs in {found[first]} and in {found[second]}: a user's rows belong into one "
+                    f"user {name!r} occurs in {paths[first]} and in {paths[second]}: a user's rows belong into one "
                     "file; split_by_user(…) writes such files"
                 )
         counts: _Counts = counted.result()
         return cls(
-            files=tuple(found),
+            files=tuple(paths),
             fingerprints=tuple(fingerprint for fingerprint, _, _ in facts),
             how=how,
             items=counts.items,
@@ -153,14 +153,14 @@ class Partitions:
 
 def _expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     if isinstance(files, (str, os.PathLike)):
-        found = sorted(glob(os.fspath(files)))
-        if not found:
+        paths = sorted(glob(os.fspath(files)))
+        if not paths:
             raise DataError(f"no file matches {os.fspath(files)!r}")
     else:
-        found = [os.fspath(path) for path in files]
-        if not found:
+        paths = [os.fspath(path) for path in files]
+        if not paths:
             raise DataError("no files were given")
-    return [os.path.abspath(path) for path in found]
+    return [os.path.abspath(path) for path in paths]
 
 
 def _same(value: Any) -> Any:
@@ -170,10 +170,10 @@ def _same(value: Any) -> Any:
 def fingerprint_of(path: str) -> Fingerprint:
     """Return the size and the time of the last change of a file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError as error:
         raise DataError(f"{path} cannot be read by a worker: {error.strerror}") from error
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def read_file(path: str, expected: Fingerprint, how: dict[str, Any]) -> Interactions:
@@ -185,11 +185,11 @@ def read_file(path: str, expected: Fingerprint, how: dict[str, Any]) -> Interact
 
 
 def _check_same(path: str, expected: Fingerprint) -> None:
-    found = fingerprint_of(path)
-    if found != expected:
+    fingerprint = fingerprint_of(path)
+    if fingerprint != expected:
         raise DataError(
-            f"{path} changed under way: it had {expected[0]:,} bytes at the start and has {found[0]:,}, written at "
-            "another time; start again with the files as they are now"
+            f"{path} changed under way: it had {expected[0]:,} bytes at the start and has {fingerprint[0]:,}, written "
+            "at another time; start again with the files as they are now"
         )
 
 
@@ -282,15 +282,15 @@ def split_by_user(
 
     The folder has to be one that all workers see; returns the paths of the new files.
     """
-    found = _expand(files)
-    with new_folder(folder) as place:
+    paths = _expand(files)
+    with new_folder(folder) as target:
         job = Job(client)
         pieces = [
-            job.submit("split", (at,), _split, path, str(place), at, user, parts) for at, path in enumerate(found)
+            job.submit("split", (at,), _split, path, str(target), at, user, parts) for at, path in enumerate(paths)
         ]
-        joined = [job.submit("join", (part,), _join, pieces, str(place), part) for part in range(parts)]
+        joined = [job.submit("join", (part,), _join, pieces, str(target), part) for part in range(parts)]
         written = client.gather(joined)
-        for piece in place.glob("piece-*"):
+        for piece in target.glob("piece-*"):
             piece.unlink()
     return [path for path in written if path is not None]
 
@@ -298,11 +298,11 @@ def split_by_user(
 @contextmanager
 def new_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
     """Hold a new or empty folder, which only this process and its workers fill."""
-    place = Path(folder).absolute()
-    with lock_folder(place):
-        if not all(map(is_temporary, place.iterdir())):
-            raise DataError(f"{place} is not empty: name a new folder")
-        yield place
+    target = Path(folder).absolute()
+    with lock_folder(target):
+        if not all(map(is_temporary, target.iterdir())):
+            raise DataError(f"{target} is not empty: name a new folder")
+        yield target
 
 
 def _split(path: str, folder: str, at: int, user: str, parts: int) -> list[str | None]:

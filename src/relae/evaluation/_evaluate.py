@@ -134,8 +134,8 @@ def evaluate(
         stop = min(start + step, users)
         report = _part_of(progress, start / users, stop / users)
         for at, ranked in enumerate(lists.ranked(start, stop, k, xis, report)):
-            for key, found in scorer.values(ranked, slice(start, stop)).items():
-                values[at].setdefault(key, []).append(found)
+            for key, per_user in scorer.values(ranked, slice(start, stop)).items():
+                values[at].setdefault(key, []).append(per_user)
             shown[at] += scorer.exposure(ranked)
         if progress is not None:
             progress("evaluate", stop / users)
@@ -146,14 +146,14 @@ def evaluate(
             split.protocol,
             mode,
             split.users,
-            {key: np.concatenate(parts) for key, parts in found.items()},
+            {key: np.concatenate(parts) for key, parts in per_user.items()},
             scorer.overall(exposed),
             _worth_counting(scorer, split, lists),
             path.xi if isinstance(path, Dial) else path,
             truth,
             path if isinstance(path, Dial) else None,
         )
-        for path, found, exposed in zip(paths, values, shown, strict=True)
+        for path, per_user, exposed in zip(paths, values, shown, strict=True)
     ]
     return results[0] if xis is None else Evaluations(results)
 
@@ -170,15 +170,15 @@ class _Lists:
         self.unknown_truth = 0
         items, ours = recommender.items_, split.train.items
         if items is not None and items is not ours and items != ours:
-            given = encode(Interactions(split.histories, items=ours, seen=split.seen), items)
-            self.histories, self.seen, self.columns = given.matrix, given.seen, ours.positions(items.values)
+            encoded = encode(Interactions(split.histories, items=ours, seen=split.seen), items)
+            self.histories, self.seen, self.columns = encoded.matrix, encoded.seen, ours.positions(items.values)
             if self.allow is not None:
                 known = items.positions(ours.values[self.allow])
                 self.allow = known[known >= 0]
             self.unknown_truth = int(np.count_nonzero(items.positions(ours.values)[split.truth.indices] < 0))
-            if given.unknown or self.unknown_truth:
+            if encoded.unknown or self.unknown_truth:
                 warnings.warn(
-                    f"unknown to the model: {given.unknown:,} of {split.histories.nnz:,} items in histories, which "
+                    f"unknown to the model: {encoded.unknown:,} of {split.histories.nnz:,} items in histories, which "
                     f"are ignored, and {self.unknown_truth:,} of {split.truth.nnz:,} in truth, which it cannot find",
                     UnknownItemsWarning,
                     stacklevel=3,

@@ -67,8 +67,8 @@ class Exposure:
 
     def mean(self, values: NDArray[np.floating]) -> float:
         """The mean of something over all places."""
-        places = int(self.shown.sum())
-        return float(self.shown @ values / places) if places else float("nan")
+        slots = int(self.shown.sum())
+        return float(self.shown @ values / slots) if slots else float("nan")
 
 
 def _gini(exposure: Exposure) -> float:
@@ -226,7 +226,7 @@ class Scorer:
             raise DataError(f"the ranked lists have {ranked.shape[1]:,} places, and k goes up to {self.ks[-1]:,}")
         if ranked.size and ranked.max() >= truth.shape[1]:
             raise DataError(f"column {ranked.max():,} is recommended, and the truth has {truth.shape[1]:,} columns")
-        found = ranked_sums(ranked, truth, self._gains, self._discounts, self._cutoffs)
+        totals = ranked_sums(ranked, truth, self._gains, self._discounts, self._cutoffs)
         best, sizes = self._best[users], self._sizes[users].astype(np.float64)
         result: dict[str, PerUser] = {}
         for name in self.metrics:
@@ -235,7 +235,7 @@ class Scorer:
             group, formula = _parse(name)
             at = self._groups.index(group)
             for c, k in enumerate(self.ks):
-                here, ideal = found[:, at, c].T, best[:, at, c].T
+                here, ideal = totals[:, at, c].T, best[:, at, c].T
                 sums = Sums(here[0], here[1], here[2], here[3], ideal[0], ideal[1], sizes[:, at], k)
                 result[f"{name}@{k}"] = self._value(group, formula, sums, best[:, 0, c, 1])
         return result
@@ -254,8 +254,8 @@ class Scorer:
         shown = np.zeros((len(self.ks), self.truth.shape[1]), np.int64)
         start = 0
         for c, k in enumerate(self.ks):
-            places = ranked[:, start:k]
-            shown[c] = np.bincount(places[places >= 0], minlength=shown.shape[1])
+            slots = ranked[:, start:k]
+            shown[c] = np.bincount(slots[slots >= 0], minlength=shown.shape[1])
             start = k
         return np.cumsum(shown, axis=0)
 

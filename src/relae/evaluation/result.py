@@ -110,12 +110,12 @@ class Evaluation(_Shown):
     @property
     def means(self) -> dict[str, float]:
         """All means by name."""
-        found = statistics.means(self._table) if self.values else np.empty(0)
-        return dict(zip(self.values, found.tolist(), strict=True)) | dict(self.overall)
+        values = statistics.means(self._table) if self.values else np.empty(0)
+        return dict(zip(self.values, values.tolist(), strict=True)) | dict(self.overall)
 
     @property
     def undefined(self) -> dict[str, str]:
-        """Why a figure has no value, by name; empty if all have one."""
+        """The reasons why figures have no value, by name; empty if all have one."""
         return {name: _why_undefined(name) for name, mean in self.means.items() if np.isnan(mean)}
 
     @cached_property
@@ -133,15 +133,15 @@ class Evaluation(_Shown):
 
         Without `rng` a generator with a fixed seed is used, so that a table looks the same twice.
         """
-        found = []
+        estimates = []
         if self.values:
             table = self._table
             low, high = statistics.bootstrap(table, level, resamples, rng or np.random.default_rng(0))
             counted = (~np.isnan(table)).sum(axis=0)
             rows = zip(self.values, statistics.means(table), low, high, counted, strict=True)
-            found = [Estimate(*_split(name), float(m), float(lo), float(hi), int(n)) for name, m, lo, hi, n in rows]
+            estimates = [Estimate(*_split(name), float(m), float(lo), float(hi), int(n)) for name, m, lo, hi, n in rows]
         nothing = float("nan")
-        return found + [
+        return estimates + [
             Estimate(*_split(name), value, nothing, nothing, len(self.users)) for name, value in self.overall.items()
         ]
 

@@ -99,7 +99,7 @@ class Split:
 
     @property
     def n_candidates(self) -> int:
-        """How many items may be recommended, which is the largest cut-off."""
+        """The number of items that may be recommended, which is the largest cut-off."""
         return self.train.n_items if self.candidates is None else len(self.candidates)
 
     @property
@@ -116,10 +116,10 @@ class Split:
             seen = _stacked(self.train.seen, self.train.n_users, self.seen, *self.histories.shape)
         else:
             rows = self.train.users.positions(self.users.values)
-            places = sp.csr_array(
+            positions = sp.csr_array(
                 (np.ones(len(rows), np.float32), (rows, np.arange(len(rows)))), shape=(self.train.n_users, len(rows))
             )
-            matrix, users = self.train.matrix + places @ self.truth, self.train.users
+            matrix, users = self.train.matrix + positions @ self.truth, self.train.users
             seen = _either(self.train.seen, self.seen_later)
         return self.train.replace(matrix=matrix, users=users, times=None, seen=seen, weighting="linear")
 
@@ -389,10 +389,10 @@ def _check_share(**shares: float) -> None:
 
 def _columns(columns: Any, n_items: int) -> NDArray[np.int64]:
     """Return columns in rising order, each once."""
-    found = np.unique(np.asarray(columns))
-    if found.dtype.kind not in "iu" or found.size == 0 or found[0] < 0 or found[-1] >= n_items:
+    distinct = np.unique(np.asarray(columns))
+    if distinct.dtype.kind not in "iu" or distinct.size == 0 or distinct[0] < 0 or distinct[-1] >= n_items:
         raise DataError(f"candidates must be columns from 0 to {n_items - 1:,}, got {columns!r}")
-    return found.astype(np.int64)
+    return distinct.astype(np.int64)
 
 
 def _counted(reasons: dict[str, int]) -> dict[str, int]:
@@ -414,15 +414,15 @@ def _places(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[
     """Return the place of each stored entry among those of its row, by rising or falling key (then column)."""
     sizes = np.diff(x.indptr)
     order = np.lexsort((keys, _owners(x)))
-    place = np.empty(x.nnz, np.int64)
-    place[order] = np.arange(x.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.repeat(sizes, sizes) - 1 - place if descending else place
+    rank = np.empty(x.nnz, np.int64)
+    rank[order] = np.arange(x.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.repeat(sizes, sizes) - 1 - rank if descending else rank
 
 
-def _first(places: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:
+def _first(ranks: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:
     """Tell which entries are among the first share of their row; at least one is."""
     wanted = np.maximum(1, (share * np.diff(x.indptr)).astype(np.int64))
-    return np.asarray(places < wanted[_owners(x)])
+    return np.asarray(ranks < wanted[_owners(x)])
 
 
 def _cells(x: Csr, chosen: NDArray[np.bool_]) -> Csr:
@@ -524,15 +524,15 @@ def _of_lists(train: Lists, truth: Lists, histories: Lists | None, protocol: str
     judged = [train, truth] if histories is None else [truth, histories]
     n_users = 1 + max(int(part.owners.max(initial=-1)) for part in judged)
     n_train = n_users if histories is None else 1 + int(train.owners.max(initial=-1))
-    given = Interactions.from_lists(train, n_train, n_items)
-    found = Interactions.from_lists(truth, n_users, n_items).matrix
+    training = Interactions.from_lists(train, n_train, n_items)
+    truth_matrix = Interactions.from_lists(truth, n_users, n_items).matrix
     return Split(
-        given,
+        training,
         Ids.range(n_users),
-        given.matrix if histories is None else Interactions.from_lists(histories, n_users, n_items).matrix,
-        found,
+        training.matrix if histories is None else Interactions.from_lists(histories, n_users, n_items).matrix,
+        truth_matrix,
         protocol or ("given lists, users of train" if histories is None else "given lists, other users"),
-        truth_order=_in_order(truth, found),
+        truth_order=_in_order(truth, truth_matrix),
         new_users=histories is not None,
     )
 

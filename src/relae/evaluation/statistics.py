@@ -19,9 +19,9 @@ def means(values: Values, weights: NDArray[np.float64] | None = None) -> NDArray
     counted = ~np.isnan(values) * (1.0 if weights is None else weights[:, None])
     users = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)
-    found = np.full(values.shape[1], np.nan)
-    np.divide(sums, users, out=found, where=users > 0)
-    return found
+    result = np.full(values.shape[1], np.nan)
+    np.divide(sums, users, out=result, where=users > 0)
+    return result
 
 
 def length_weights(lengths: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -61,19 +61,19 @@ def bootstrap(
     users = len(values)
     counted = ~np.isnan(values)
     both = np.concatenate([np.where(counted, values, 0.0), counted], axis=1)  # one product for sums and counts
-    found = np.full((resamples, values.shape[1]), np.nan)
+    resampled = np.full((resamples, values.shape[1]), np.nan)
     step = max(1, _CHUNK // max(users, 1))
     for start in range(0, resamples, step):
         count = min(step, resamples - start)
         drawn = rng.integers(0, users, (count, users)) + np.arange(count)[:, None] * users
         weights = np.bincount(drawn.ravel(), minlength=count * users).reshape(count, users)
         sums, sizes = np.hsplit(weights.astype(np.float64) @ both, 2)
-        np.divide(sums, sizes, out=found[start : start + count], where=sizes > 0)
+        np.divide(sums, sizes, out=resampled[start : start + count], where=sizes > 0)
     edges = (1 - level) / 2, (1 + level) / 2
     low, high = np.full((2, values.shape[1]), np.nan)
     known = counted.any(axis=0)
     if known.any():
-        low[known], high[known] = np.nanquantile(found[:, known], edges, axis=0)
+        low[known], high[known] = np.nanquantile(resampled[:, known], edges, axis=0)
     return low, high
 
 
@@ -104,10 +104,10 @@ def wilcoxon_test(differences: Values) -> NDArray[np.float64]:
     """Two-sided p-values of Wilcoxon's signed-rank test : (metrics,); 1 where no user differs."""
     from scipy.stats import wilcoxon
 
-    found = np.ones(differences.shape[1])
+    p_values = np.ones(differences.shape[1])
     for column in range(differences.shape[1]):
         different = differences[:, column]
         different = different[~np.isnan(different) & (different != 0)]
         if len(different):
-            found[column] = float(wilcoxon(different).pvalue)
-    return found
+            p_values[column] = float(wilcoxon(different).pvalue)
+    return p_values

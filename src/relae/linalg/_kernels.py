@@ -148,7 +148,7 @@ def quadratic_forms(indptr, indices, values, square, out, threads):
 
 @compiled(inline="always")
 def worse(score_a, id_a, score_b, id_b):
-    """Whether an entry comes after another one: smaller, or equal with a larger index."""
+    """Return whether an entry comes after another one: smaller, or equal with a larger index."""
     return score_a < score_b or (score_a == score_b and id_a > id_b)
 
 
@@ -188,7 +188,7 @@ _BLOCK = 32  # columns that are compared with the bar at once
 
 @compiled(inline="always")
 def _any_above(values, scale, bar):
-    """Whether any of a block's values exceeds the bar; a loop of fixed length without branches becomes vector code."""
+    """Return whether any value of a block exceeds the bar; a fixed number of steps without branches is vectorized."""
     above = np.int32(0)
     for j in range(_BLOCK):
         above = np.int32(above + np.int32(values[j] * scale[j] > bar))
@@ -265,7 +265,7 @@ def ranked_sums(ranked, indptr, indices, gains, discounts, cutoffs, out):
     groups = gains.shape[1]
     for r in prange(rows):
         state = np.zeros((groups, 4))
-        found = np.zeros(groups)
+        sums = np.zeros(groups)
         start, end = indptr[r], indptr[r + 1]
         counted = np.zeros(end - start, np.bool_)  # a column that the row repeats counts once
         at = 0
@@ -284,12 +284,12 @@ def ranked_sums(ranked, indptr, indices, gains, discounts, cutoffs, out):
                     for g in range(groups):
                         gain = gains[column, g]
                         if gain > 0.0:
-                            if found[g] == 0.0:
+                            if sums[g] == 0.0:
                                 state[g, 3] = 1.0 / (at + 1)
-                            found[g] += 1.0
+                            sums[g] += 1.0
                             state[g, 0] += gain
                             state[g, 1] += gain * discounts[at]
-                            state[g, 2] += found[g] / (at + 1)
+                            state[g, 2] += sums[g] / (at + 1)
                 at += 1
             out[r, :, c] = state
 

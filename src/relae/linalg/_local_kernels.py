@@ -97,33 +97,33 @@ def _gram_of_lists(members, indptr, indices, values, slots, out):
         total += indptr[item + 1] - indptr[item]
     users = np.empty(total, np.int32)
     starts = np.zeros(total + 1, np.int64)
-    found = 0
+    matches = 0
     for item in members:  # how many of the items each user has
         for p in range(indptr[item], indptr[item + 1]):
             slot = slots[indices[p]]
             if slot < 0:
-                slot = np.int32(found)
+                slot = np.int32(matches)
                 slots[indices[p]] = slot
-                users[found] = indices[p]
-                found += 1
+                users[matches] = indices[p]
+                matches += 1
             starts[slot + 1] += 1
-    for slot in range(found):
+    for slot in range(matches):
         starts[slot + 1] += starts[slot]
-    ends = starts[:found].copy()
-    places = np.empty(total, np.int32)
+    ends = starts[:matches].copy()
+    positions = np.empty(total, np.int32)
     entries = np.empty(total, values.dtype)
-    for place in range(len(members)):  # the items of each user, in rising order
-        for p in range(indptr[members[place]], indptr[members[place] + 1]):
+    for member in range(len(members)):  # the items of each user, in rising order
+        for p in range(indptr[members[member]], indptr[members[member] + 1]):
             slot = slots[indices[p]]
-            places[ends[slot]], entries[ends[slot]] = place, values[p]
+            positions[ends[slot]], entries[ends[slot]] = member, values[p]
             ends[slot] += 1
     out[:] = 0.0
-    for slot in range(found):
+    for slot in range(matches):
         slots[users[slot]] = -1
         for a in range(starts[slot], starts[slot + 1]):
-            row, entry = out[places[a]], entries[a]
+            row, entry = out[positions[a]], entries[a]
             for b in range(starts[slot], a + 1):
-                row[places[b]] += entry * entries[b]
+                row[positions[b]] += entry * entries[b]
 
 
 @compiled()
@@ -188,17 +188,17 @@ def _cholesky(a):
 
 
 @compiled()
-def _inverse_column(a, place, out):
+def _inverse_column(a, column, out):
     """Column `place` of the inverse of a positive definite A, given by its lower triangle; NaN if A is not definite."""
     k = len(a)
     if not _cholesky(a):
         out[:] = np.nan
         return
     out[:] = 0.0
-    out[place] = a[place, place]
-    for i in range(place + 1, k):
+    out[column] = a[column, column]
+    for i in range(column + 1, k):
         total = a.dtype.type(0)
-        for t in range(place, i):
+        for t in range(column, i):
             total += a[i, t] * out[t]
         out[i] = -total * a[i, i]
     for i in range(k - 1, -1, -1):

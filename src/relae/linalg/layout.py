@@ -28,7 +28,7 @@ Layout = Mapping[str, Expected]
 
 
 def csr_layout(name: str, rows: str, *, mapped: bool = False) -> dict[str, Expected]:
-    """What is expected of the arrays that `csr_parts` returns; `rows` is the name of that size."""
+    """Return the layout of the arrays that `csr_parts` returns; `rows` is the name of that size."""
     entries = Expected(FLOATS, (f"entries of {name}",), mapped=mapped, may_be_empty=True)
     return {
         f"{name}_values": entries,
@@ -50,7 +50,7 @@ def prefixed(layout: Layout, prefix: str, shared: Collection[str]) -> dict[str, 
 
 
 def check_layout(
-    layout: Layout, found: Mapping[str, tuple[str, tuple[int, ...]]], sizes: Mapping[str, int] | None = None
+    layout: Layout, headers: Mapping[str, tuple[str, tuple[int, ...]]], sizes: Mapping[str, int] | None = None
 ) -> None:
     """Raise a ValueError or KeyError if arrays of these types and shapes are not those that are expected.
 
@@ -61,16 +61,16 @@ def check_layout(
     sizes
         Sizes that are known already, by name.
     """
-    strange = sorted(found.keys() - layout.keys())
+    strange = sorted(headers.keys() - layout.keys())
     if strange:
         raise ValueError(f"the model has no use for {', '.join(strange[:3])}")
     known = dict(sizes or {})
     for name, expected in layout.items():
-        if name not in found:
+        if name not in headers:
             if expected.optional:
                 continue
             raise KeyError(name)
-        dtype, shape = found[name]
+        dtype, shape = headers[name]
         if dtype not in expected.dtypes:
             raise ValueError(f"{name} has the type {dtype}, not {' or '.join(expected.dtypes)}")
         if len(shape) != len(expected.shape):

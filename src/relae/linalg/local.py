@@ -66,10 +66,10 @@ def local_columns(
     looked up in `square`, whose lower triangle has that of all items.
     """
     values = np.zeros(members.shape, by_item.dtype)
-    found = np.empty((0, 0), by_item.dtype) if square is None else square
+    workspace = np.empty((0, 0), by_item.dtype) if square is None else square
     users = by_item.shape[1]
     scale = penalty.astype(by_item.dtype)
-    run("local_columns", items, members, sizes, *parts(by_item), users, found, scale, threads(), values)
+    run("local_columns", items, members, sizes, *parts(by_item), users, workspace, scale, threads(), values)
     return values
 
 

@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix, found by what is in them."""
+"""Rows of a sparse matrix, twins by what is in them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,16 @@ class RowIndex:
         return result
 
     def find(self, rows: Csr) -> NDArray[np.int64]:
-        """Position of an equal row of the matrix for each row given, −1 where there is none."""
+        """Return the position of an equal row of the matrix for each row, −1 where there is none."""
         at = np.searchsorted(self._sorted, self._fingerprints(rows))
-        found = self._order[np.minimum(at, len(self._order) - 1)]
+        twins = self._order[np.minimum(at, len(self._order) - 1)]
         lengths = np.diff(rows.indptr)
-        found = np.where(lengths == np.diff(self.matrix.indptr)[found], found, -1)
-        candidates = np.flatnonzero(found >= 0)
+        twins = np.where(lengths == np.diff(self.matrix.indptr)[twins], twins, -1)
+        candidates = np.flatnonzero(twins >= 0)
         if len(candidates):
             # the stored elements of the candidates and of their supposed twins, one below the other
-            ours, theirs = rows[candidates], self.matrix[found[candidates]]
+            ours, theirs = rows[candidates], self.matrix[twins[candidates]]
             differs = (ours.indices != theirs.indices) | (ours.data != theirs.data)
             owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
-            found[candidates[np.unique(owner[differs])]] = -1
-        return found
+            twins[candidates[np.unique(owner[differs])]] = -1
+        return twins

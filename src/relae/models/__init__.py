@@ -245,9 +245,9 @@ class DEQL(LinearAutoencoder):
 
     def with_dials(self, **values: float | None) -> LinearAutoencoder:
         """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""
-        given = self._given_dials(values)
+        dials = self._given_dials(values)
         own = self.get_params()
-        return self._share(DEQL(**own | given)) if given.keys() <= own.keys() else super().with_dials(**given)
+        return self._share(DEQL(**own | dials)) if dials.keys() <= own.keys() else super().with_dials(**dials)
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
         if dial == Dial(dial.xi):

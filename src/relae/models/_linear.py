@@ -163,15 +163,15 @@ class LinearAutoencoder(HistoryRecommender):
         """
         solver = as_solver(solver)
         self._check_dials(self.dropout)
-        given = data if isinstance(data, Partitions) else self.to_interactions(data)
-        features = features_of(item_features, feature_weight, given)
+        source = data if isinstance(data, Partitions) else self.to_interactions(data)
+        features = features_of(item_features, feature_weight, source)
         wanted = Fit(*(getattr(self, name) for name in Fit._fields))
-        if isinstance(given, Interactions):
-            training = TrainingRows.of(given, wanted, features, feature_weight)
+        if isinstance(source, Interactions):
+            training = TrainingRows.of(source, wanted, features, feature_weight)
         elif not solver.reads_files:
             raise DataError("partitions are fitted by a cluster: fit(data, solver=Dask(client))")
         else:
-            training = TrainingRows.of_partitions(given, wanted)
+            training = TrainingRows.of_partitions(source, wanted)
         usual_l2 = algebra.suggested_l2(training.item_counts, training.total)
         l2 = usual_l2 if self.l2 is None else self.l2
         fit = wanted._replace(l2=l2)
@@ -181,8 +181,8 @@ class LinearAutoencoder(HistoryRecommender):
         solution = solve(training.rows, penalty, solver=solver, progress=progress)
         if not solution.plan.exact and len(solver.preference(training.rows.shape)) > 1:
             _warn_of_local(solution.plan)
-        if isinstance(given, Interactions):
-            _warn_of_scale(l2, usual_l2, given.matrix.data)
+        if isinstance(source, Interactions):
+            _warn_of_scale(l2, usual_l2, source.matrix.data)
         inverse = solution.inverse
         if features is not None:
             inverse = with_new_items(inverse, training.item_counts, features, feature_weight, fit)
@@ -192,11 +192,11 @@ class LinearAutoencoder(HistoryRecommender):
         self.neighbours_, self.nearest_by_ = int(solver.neighbours), solver.nearest_by
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
         self.item_squares_ = training.squares
-        if isinstance(given, Partitions):
-            self.items_, self.titles_, self.item_counts_ = given.items, None, given.item_counts
-            self.n_users_, self.users_ = given.shape[0], None
+        if isinstance(source, Partitions):
+            self.items_, self.titles_, self.item_counts_ = source.items, None, source.item_counts
+            self.n_users_, self.users_ = source.shape[0], None
         else:
-            self.remember(given)
+            self.remember(source)
         return self
 
     @property
@@ -249,7 +249,7 @@ class LinearAutoencoder(HistoryRecommender):
         return algebra.score_scaling(self.item_counts_, self._dial())
 
     def _through(self) -> NDArray[np.float64] | None:
-        """What an item of a history is multiplied by on its way to its own score : (items,); None if that is 1."""
+        """Return the factor of an item of a history in its own score : (items,); None if all are 1."""
         before, after = self._input_scaling(), self._score_scaling()
         return after if before is None or after is None else before * after
 
@@ -297,11 +297,11 @@ class LinearAutoencoder(HistoryRecommender):
         self.check_fitted()
         dials = self._as_dials(xis)
         order = sorted(range(len(dials)), key=lambda at: dials[at].input)  # the same projections side by side
-        given = self.encode(histories, seen, exclude_seen)
-        model = self.for_many(given.matrix.shape[0], dials)
+        encoded = self.encode(histories, seen, exclude_seen)
+        model = self.for_many(encoded.matrix.shape[0], dials)
         views = [model._turned(dials[at]) for at in order]
-        found = model.recommend_by(given, k, views, exclude_seen, allow, deny, progress)
-        return [found[place] for place in np.argsort(order)]
+        lists = model.recommend_by(encoded, k, views, exclude_seen, allow, deny, progress)
+        return [lists[position] for position in np.argsort(order)]
 
     def for_many(self, users: int, xis: Iterable[float | Dial] | None = None) -> Self:
         """Return the model in the form that is quickest for so many histories and these dials.
@@ -404,11 +404,11 @@ class LinearAutoencoder(HistoryRecommender):
 
     def explain_all(self, history: History, items: Iterable[Any]) -> list[Explanation]:
         """Return an explanation of each of several items for one history, in one pass over the inverse."""
-        given = self.encode(history)
-        if given.matrix.shape[0] != 1:
-            raise DataError(f"an explanation is of one history, got {given.matrix.shape[0]:,}")
+        encoded = self.encode(history)
+        if encoded.matrix.shape[0] != 1:
+            raise DataError(f"an explanation is of one history, got {encoded.matrix.shape[0]:,}")
         columns = np.array([self.column_of(item) for item in items], np.int64)
-        seen, values = given.matrix.indices.astype(np.int64), given.matrix.data.astype(np.float64)
+        seen, values = encoded.matrix.indices.astype(np.int64), encoded.matrix.data.astype(np.float64)
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
@@ -475,8 +475,8 @@ class LinearAutoencoder(HistoryRecommender):
             (`UncheckedUsersWarning`).
         """
         self.check_fitted()
-        given = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
-        return update(self, given, data, progress, np.random.default_rng(0))
+        interactions = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
+        return update(self, interactions, data, progress, np.random.default_rng(0))
 
     # --- helpers -----------------------------------------------------------------------------------------------
 

@@ -50,10 +50,10 @@ def compact(
     users, items = x.shape
     forecast = plan(users, items, x.nnz, solver=Local(per_item, dtype=model.inverse_.dtype.name))
     report = of_stage(progress, "compact")
-    found, error = solve_local(x, model.penalty_, report, chosen, rng)
+    local_inverse, error = solve_local(x, model.penalty_, report, chosen, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
-    inverse = model.inverse_.in_form(found)
+    inverse = model.inverse_.in_form(local_inverse)
     other = model._share(type(model)(**model.get_params()))
     other.inverse_, other.inverse_diagonal_, other.residual_, other.plan_ = inverse, inverse.diagonal(), error, forecast
     other.neighbours_, other.nearest_by_ = per_item, model.nearest_by_ if supports == "weights" else supports
@@ -80,13 +80,13 @@ def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Inte
         return Interactions(held[features:], items=model.items_)
     if data is None:
         raise DataError("the model does not hold its training data in this form: give it as data")
-    given = as_interactions(data, model.items_)
-    found = encode(given, model.items_)
-    counts, squares = np.bincount(found.matrix.indices, minlength=len(model.items_)), gram_diagonal(found.matrix)
-    if found.unknown or not np.array_equal(counts, model.item_counts_):
+    interactions = as_interactions(data, model.items_)
+    encoded = encode(interactions, model.items_)
+    counts, squares = np.bincount(encoded.matrix.indices, minlength=len(model.items_)), gram_diagonal(encoded.matrix)
+    if encoded.unknown or not np.array_equal(counts, model.item_counts_):
         raise DataError(
-            f"this is not the data of the fit: {given.n_users:,} users with {given.n_interactions:,} interactions, "
-            f"and the fit had {model.n_users_:,} with {int(model.item_counts_.sum()):,}"
+            f"this is not the data of the fit: {interactions.n_users:,} users with {interactions.n_interactions:,} "
+            f"interactions, and the fit had {model.n_users_:,} with {int(model.item_counts_.sum()):,}"
         )
     known = squares if model.item_squares_ is None else model.item_squares_
     others = np.flatnonzero(~np.isclose(squares, known, rtol=_SAME, atol=0))
@@ -97,7 +97,7 @@ def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Inte
             f"squares of item {model.items_.values.tolist()[first]!r} add up to {squares[first]:g}, and in the fit to "
             f"{known[first]:g}; give it with the weights of the fit"
         )
-    return Interactions(found.matrix, items=model.items_)
+    return Interactions(encoded.matrix, items=model.items_)
 
 
 # --- with new users ----------------------------------------------------------------------------------------------

@@ -65,17 +65,17 @@ def stacked(
     return whole, np.concatenate([np.full(features.shape[1], float(feature_weight)), weights])
 
 
-def features_of(given: Any, weight: float, data: Interactions | Partitions) -> Csr | None:
+def features_of(item_features: Any, weight: float, data: Interactions | Partitions) -> Csr | None:
     """Return the features of the items : (items, features), if there are any and they count."""
     check_finite("feature_weight", weight)
     if isinstance(data, Partitions):
-        if given is not None:
+        if item_features is not None:
             raise DataError("item features need interactions in memory, not partitions")
         return None
-    found = data.features if given is None else given
-    if found is None or weight == 0:
+    features = data.features if item_features is None else item_features
+    if features is None or weight == 0:
         return None
-    matrix = as_features(found, data.n_items).matrix
+    matrix = as_features(features, data.n_items).matrix
     return matrix if matrix.nnz else None
 
 
@@ -108,7 +108,7 @@ def with_new_items(inverse: Inverse, item_counts: NDArray[np.int64], features: C
     row_weights = np.full(rows.shape[0], float(weight))
     penalty = algebra.penalty_of(gram_diagonal(rows, row_weights), fit)
     try:
-        found = solve(Rows(rows, row_weights), penalty, solver=Dual(dtype=inverse.dtype.name))
+        solution = solve(Rows(rows, row_weights), penalty, solver=Dual(dtype=inverse.dtype.name))
     except PlanError as error:
         warnings.warn(
             ApproximationWarning(
@@ -120,5 +120,5 @@ def with_new_items(inverse: Inverse, item_counts: NDArray[np.int64], features: C
             stacklevel=4,
         )
         return inverse
-    assert isinstance(found.inverse, DualInverse)
-    return NewItems(inverse, found.inverse, new)
+    assert isinstance(solution.inverse, DualInverse)
+    return NewItems(inverse, solution.inverse, new)

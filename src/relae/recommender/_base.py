@@ -196,7 +196,7 @@ class HistoryRecommender(Estimator, ABC):
 
     @property
     def holds_histories(self) -> bool:
-        """Whether the fitted arrays, and so a saved folder, contain the history of each user, without the ids."""
+        """True if the fitted arrays, and so a saved folder, contain the history of each user, without the ids."""
         return False
 
     @property
@@ -343,13 +343,13 @@ class HistoryRecommender(Estimator, ABC):
         ids, scores : (users, k) each; (k,) for a single history
         """
         self.check_fitted()
-        given = self.encode(histories, seen, exclude_seen)
-        [result] = self.recommend_by(given, k, [self], exclude_seen, allow, deny, progress)
+        encoded = self.encode(histories, seen, exclude_seen)
+        [result] = self.recommend_by(encoded, k, [self], exclude_seen, allow, deny, progress)
         return result
 
     def recommend_by(
         self,
-        given: Histories,
+        histories: Histories,
         k: int,
         views: Sequence["HistoryRecommender"],
         exclude_seen: bool = True,
@@ -359,8 +359,10 @@ class HistoryRecommender(Estimator, ABC):
     ) -> list[tuple[NDArray[Any], Dense]]:
         """Recommend by several models with the same fit; neighbours in the sequence share projections."""
         k = check_k(k)
-        barred = barred_columns(len(self.items_), self._columns(allow, given.raw), self._columns(deny, given.raw))
-        users = given.matrix.shape[0]
+        barred = barred_columns(
+            len(self.items_), self._columns(allow, histories.raw), self._columns(deny, histories.raw)
+        )
+        users = histories.matrix.shape[0]
         if k > len(self.items_):  # longer than lists can be, and perhaps than memory is
             ensure_memory(
                 float(users) * k * len(views) * (8 + self.score_dtype.itemsize),
@@ -368,16 +370,16 @@ class HistoryRecommender(Estimator, ABC):
                 f"there are {len(self.items_):,} items, so that a larger k gives nothing more",
             )
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self.score_dtype)) for _ in views]
-        scales, places = [view.score_scale() for view in views], [view.projection_key() for view in views]
+        scales, keys = [view.score_scale() for view in views], [view.projection_key() for view in views]
         for start, stop in self.batches(users):
-            batch = given.matrix[start:stop]
-            beside = None if given.seen is None else given.seen[start:stop]
+            batch = histories.matrix[start:stop]
+            beside = None if histories.seen is None else histories.seen[start:stop]
             skipped = batch if beside is None else batch + beside
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
             popular = self._popular(k, barred, None if beside is None else beside[empty]) if len(empty) else None
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
             for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
-                if at == 0 or places[at] != places[at - 1]:
+                if at == 0 or keys[at] != keys[at - 1]:
                     projected = view.project(batch)
                 if exclude_seen:
                     best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0])
@@ -390,7 +392,7 @@ class HistoryRecommender(Estimator, ABC):
                     scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
             if progress is not None:
                 progress("recommend", stop / users)
-        return [self._returned(given, ids, scores) for ids, scores in results]
+        return [self._returned(histories, ids, scores) for ids, scores in results]
 
     def _popular(self, k: int, barred: NDArray[np.bool_] | None, seen: Csr | None) -> NDArray[np.int64]:
         """Return the items with the most users : (1, k); for users who have seen something : (users, k)."""
@@ -400,8 +402,8 @@ class HistoryRecommender(Estimator, ABC):
 
     def score(self, histories: HistoriesLike) -> Dense:
         """Return the scores of all items, seen ones included : (users, items); (items,) for a single history."""
-        given = self.encode(histories)
-        users, n = given.matrix.shape
+        encoded = self.encode(histories)
+        users, n = encoded.matrix.shape
         ensure_memory(
             float(users) * n * self.score_dtype.itemsize,
             f"the scores of {users:,} users × {n:,} items",
@@ -410,12 +412,12 @@ class HistoryRecommender(Estimator, ABC):
         scale = self.score_scale()
         scores = np.empty((users, n), self.score_dtype)
         for start, stop in self.batches(users):
-            batch = given.matrix[start:stop]
+            batch = encoded.matrix[start:stop]
             scores[start:stop] = self.project(batch)
             if scale is not None:
                 scores[start:stop] *= scale
             self.add_history(scores[start:stop], batch)
-        return scores[0] if given.single else scores
+        return scores[0] if encoded.single else scores
 
     def encode(
         self, histories: HistoriesLike, seen: HistoriesLike | None = None, exclude_seen: bool = True
@@ -432,17 +434,19 @@ class HistoryRecommender(Estimator, ABC):
                 Option("exclude_seen", False),
                 " out",
             )
-        given = encode(histories, self.items_, seen)
+        encoded = encode(histories, self.items_, seen)
         if not exclude_seen:
-            given = replace(given, seen=None)
-        if given.unknown:
-            total = given.unknown + given.matrix.nnz
-            message = f"{given.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored"
-            alike = self.items_.alike(given.stranger) if given.single and given.stranger is not None else []
+            encoded = replace(encoded, seen=None)
+        if encoded.unknown:
+            total = encoded.unknown + encoded.matrix.nnz
+            message = (
+                f"{encoded.unknown:,} of {total:,} items in the histories are unknown to the model and were ignored"
+            )
+            alike = self.items_.alike(encoded.stranger) if encoded.single and encoded.stranger is not None else []
             if alike:
-                message += f": {given.stranger!r}, did you mean {' or '.join(map(repr, alike))}?"
+                message += f": {encoded.stranger!r}, did you mean {' or '.join(map(repr, alike))}?"
             warnings.warn(message, UnknownItemsWarning, stacklevel=_frames_inside() + 1)
-        return given
+        return encoded
 
     # --- helpers -----------------------------------------------------------------------------------------------
 
@@ -469,17 +473,17 @@ class HistoryRecommender(Estimator, ABC):
         if items is None:
             return None
         if raw:
-            found = self.items_.positions(items)
-            return found[found >= 0]
+            positions = self.items_.positions(items)
+            return positions[positions >= 0]
         columns = np.asarray(items)
         whole = columns.size == 0 or columns.dtype.kind in "iu"
         if not whole or (columns.size and (columns.min() < 0 or columns.max() >= len(self.items_))):
             raise DataError(f"allow and deny must be columns from 0 to {len(self.items_) - 1:,}, got {items!r}")
         return columns.astype(np.int64)
 
-    def _returned(self, given: Histories, columns: NDArray[np.int64], scores: Dense) -> tuple[NDArray[Any], Dense]:
-        ids: NDArray[Any] = self.items_.take(columns) if given.raw else columns
-        return (ids[0], scores[0]) if given.single else (ids, scores)
+    def _returned(self, histories: Histories, columns: NDArray[np.int64], scores: Dense) -> tuple[NDArray[Any], Dense]:
+        ids: NDArray[Any] = self.items_.take(columns) if histories.raw else columns
+        return (ids[0], scores[0]) if histories.single else (ids, scores)
 
     def facts(self) -> dict[str, str]:
         """Return what a reader wants to know of a fitted model, as texts by name."""
@@ -497,7 +501,7 @@ class HistoryRecommender(Estimator, ABC):
 
 
 def _frames_inside() -> int:
-    """How many frames of this package lie between here and the caller's code."""
+    """Return the number of frames of this package between here and the caller's code."""
     depth, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("relae."):
         depth, frame = depth + 1, frame.f_back

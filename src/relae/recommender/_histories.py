@@ -50,15 +50,15 @@ def encode(histories: HistoriesLike, items: Ids, seen: HistoriesLike | None = No
     seen
         What each user has had beside the history, in any of these forms; Interactions know it themselves.
     """
-    found = _encode(histories, items)
+    encoded = _encode(histories, items)
     if seen is None:
-        return found
+        return encoded
     beside = _encode(seen, items).matrix.astype(bool)
-    if beside.shape != found.matrix.shape:
+    if beside.shape != encoded.matrix.shape:
         raise DataError(
-            f"seen is of {beside.shape[0]:,} users and the histories are of {found.matrix.shape[0]:,}: give as many"
+            f"seen is of {beside.shape[0]:,} users and the histories are of {encoded.matrix.shape[0]:,}: give as many"
         )
-    return replace(found, seen=as_csr(beside if found.seen is None else found.seen + beside, bool))
+    return replace(encoded, seen=as_csr(beside if encoded.seen is None else encoded.seen + beside, bool))
 
 
 def _encode(histories: Any, items: Ids) -> Histories:

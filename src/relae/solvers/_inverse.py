@@ -99,7 +99,7 @@ class Inverse(ABC):
 
     @property
     def mean_support(self) -> float:
-        """How many items explain an item, on average."""
+        """The mean number of items that explain an item."""
         return float(self.n_items)
 
     def for_many(self, histories: int) -> "Inverse":

@@ -151,7 +151,7 @@ def check_nearest_by(nearest_by: str) -> None:
 
 
 def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
-    """What G_ij is multiplied by to compare the neighbours i of one item j : (items,)."""
+    """Return the factors of G_ij that compare the neighbours i of one item j : (items,)."""
     check_nearest_by(nearest_by)
     if nearest_by == "count":
         return np.ones(x.shape[1])
@@ -255,11 +255,11 @@ def local_solutions(
     error = 0.0
     for start in range(0, len(items), BLOCK):
         block = items[start : start + BLOCK]
-        found, sizes = supports(block)
-        solved = local_columns(block, found, sizes, by_item, penalty, square)
-        error = max(error, local_error(block, found, sizes, solved, by_item, penalty, rng))
-        taken = np.arange(found.shape[1]) < sizes[:, None]
-        members.append(found[taken])
+        supports_of_block, sizes = supports(block)
+        solved = local_columns(block, supports_of_block, sizes, by_item, penalty, square)
+        error = max(error, local_error(block, supports_of_block, sizes, solved, by_item, penalty, rng))
+        taken = np.arange(supports_of_block.shape[1]) < sizes[:, None]
+        members.append(supports_of_block[taken])
         values.append(solved[taken])
         counts.append(sizes)
         if progress is not None:

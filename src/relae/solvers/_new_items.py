@@ -91,7 +91,7 @@ class NewItems(Inverse):
 
     @property
     def bytes_per_user(self) -> int:
-        """What the other columns need, the new ones and two rows of features."""
+        """The bytes of the other columns, of the new ones and of two rows of features."""
         beside = len(self.items) + 2 * len(self.other.kernel_inverse)
         return self.base.bytes_per_user + beside * self.dtype.itemsize
 
@@ -146,7 +146,7 @@ class NewItems(Inverse):
         return {**self.base.saved_arrays(form), **self._new_arrays()}
 
     def _new_arrays(self) -> dict[str, NDArray[Any]]:
-        """What `around` makes the new columns of again, under names of their own."""
+        """Return the arrays from which `around` rebuilds the new columns, with a prefix in their names."""
         known = {"items": self.items, "penalty": self.other.penalty, "diagonal": self.other_diagonal}
         return {f"{_PREFIX}{name}": array for name, array in {**known, **self.other.arrays()}.items()}
 

@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def exact(self) -> bool:
-        """Whether every item can be explained by every other one."""
+        """True if every item can be explained by every other one."""
         return self.solver != Local.name
 
     @property

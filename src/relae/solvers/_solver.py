@@ -111,7 +111,7 @@ class Solver(ABC):
     @property
     @abstractmethod
     def exact(self) -> bool:
-        """Whether every item can be explained by every other one."""
+        """True if every item can be explained by every other one."""
 
     @abstractmethod
     def forecast(self, shape: Shape) -> Forecast:

@@ -88,8 +88,8 @@ def save(
         | {"titles": model.titles_ is not None},
         "versions": _versions(),
     }
-    with nullcontext(path) if isinstance(path, Place) else reserve(path) as place:
-        place.write(record, arrays, progress)
+    with nullcontext(path) if isinstance(path, Place) else reserve(path) as target:
+        target.write(record, arrays, progress)
 
 
 @dataclass(frozen=True)
@@ -117,12 +117,12 @@ class Saved:
 
     @cached_property
     def histories(self) -> Interactions | None:
-        """What the users have, and have seen, whom the model knows by their ids; None if it was saved without."""
+        """The histories of the users who were saved with the model, and what else they have seen; None if there are none."""
         try:
-            found = read_users(self._arrays, self.info["data"], self.model.items_)
+            users = read_users(self._arrays, self.info["data"], self.model.items_)
         except _IMPOSSIBLE as error:
             raise _corrupt(self.path, error) from error
-        return None if found is None else found.replace(titles=self.model.titles_)
+        return None if users is None else users.replace(titles=self.model.titles_)
 
 
 def open_model(path: str | os.PathLike[str], *, verify: bool = False, in_memory: bool = False) -> Saved:
@@ -145,15 +145,15 @@ def open_model(path: str | os.PathLike[str], *, verify: bool = False, in_memory:
     StoreError
         If there is no model, or it is corrupt or of a newer format.
     """
-    place = Path(path)
-    check = partial(_blank_model, place, in_memory)
-    record, model, arrays, files = read(place, check, verify=verify, in_memory=in_memory)
+    folder = Path(path)
+    check = partial(_blank_model, folder, in_memory)
+    record, model, arrays, files = read(folder, check, verify=verify, in_memory=in_memory)
     try:
         model.restore(record["fitted"], arrays)
         model.users_ = users_of_fit(arrays, record["data"], model.n_users_)
     except _IMPOSSIBLE as error:
-        raise _corrupt(place, error) from error
-    return Saved(place, record, model, arrays, files)
+        raise _corrupt(folder, error) from error
+    return Saved(folder, record, model, arrays, files)
 
 
 def _blank_model(path: Path, in_memory: bool, record: Record) -> HistoryRecommender:

@@ -131,7 +131,7 @@ def _record_of_ours(path: Path) -> Record | None:
 
 
 def _is_damaged_model(path: Path) -> bool:
-    """Whether the record of a folder can no longer be read, but arrays beside it say that they are ours."""
+    """Return whether the record of a folder can no longer be read, but arrays beside it say that they are ours."""
     try:
         with open_regular(path / RECORD) as file:
             json.load(file)
@@ -150,7 +150,7 @@ def _current_arrays(path: Path) -> str | None:
 
 
 def _is_arrays(path: Path) -> bool:
-    """Whether a folder was made by a save: it says so itself, or was left before it could."""
+    """Return whether a folder was made by a save: it has the mark of one, or was left before the mark was written."""
     if not ARRAYS.fullmatch(path.name) or not path.is_dir() or path.is_symlink():
         return False
     return (path / _MARK).exists() or not any(path.iterdir())

@@ -45,8 +45,8 @@ class FileState:
     @classmethod
     def of(cls, file: int | Path) -> "FileState":
         """Return the state of an open file, or of the one at a path."""
-        found = os.stat(file)
-        return cls((found.st_dev, found.st_ino), found.st_size, found.st_mtime_ns)
+        status = os.stat(file)
+        return cls((status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
 
 
 def read(
@@ -116,23 +116,23 @@ def _in_time(path: Path, work: Callable[..., _Result], *arguments: Any) -> _Resu
 
 
 def _read_record(path: Path) -> Record:
-    place = path / RECORD
+    file_path = path / RECORD
     try:
-        with open_regular(place) as file:
+        with open_regular(file_path) as file:
             content = file.read(_LARGEST_RECORD + 1)
     except (FileNotFoundError, NotADirectoryError):
         what = f"{path} has no {RECORD}" if path.is_dir() else f"there is no model folder {path}"
         raise StoreError(f"{what}: `relae fit … --out {path}` or model.save makes one") from None
     except OSError as error:
-        raise StoreError(f"{place} cannot be read: {error.strerror or error}") from error
+        raise StoreError(f"{file_path} cannot be read: {error.strerror or error}") from error
     if len(content) > _LARGEST_RECORD:
-        raise StoreError(f"{place} is not the record of a model: it has more than {_LARGEST_RECORD:,} bytes")
+        raise StoreError(f"{file_path} is not the record of a model: it has more than {_LARGEST_RECORD:,} bytes")
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{place} is corrupt: it is not JSON ({error}); copy or save the model again") from error
+        raise StoreError(f"{file_path} is corrupt: it is not JSON ({error}); copy or save the model again") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise StoreError(f"{place} is not the record of a model: its format is not {FORMAT!r}")
+        raise StoreError(f"{file_path} is not the record of a model: its format is not {FORMAT!r}")
     version = record.get("version")
     if isinstance(version, int) and version > VERSION:
         raise StoreError(
@@ -144,17 +144,17 @@ def _read_record(path: Path) -> Record:
     except (ValueError, RecursionError):
         agrees = False
     if not agrees:
-        raise StoreError(f"{place} is corrupt: its checksum does not agree; copy or save the model again")
-    _check_record(place, record)
+        raise StoreError(f"{file_path} is corrupt: its checksum does not agree; copy or save the model again")
+    _check_record(file_path, record)
     return record
 
 
-def _check_record(place: Path, record: Record) -> None:
+def _check_record(path: Path, record: Record) -> None:
     """Refuse a record that names anything but plain arrays inside the folder."""
     arrays, folder = record.get("arrays"), record.get("folder")
     sound = record.get("version") == VERSION and isinstance(folder, str) and ARRAYS.fullmatch(folder) is not None
     if not (sound and isinstance(arrays, dict) and all(map(_is_array, arrays, arrays.values()))):
-        raise StoreError(f"{place} is corrupt: it does not describe plain arrays; copy or save the model again")
+        raise StoreError(f"{path} is corrupt: it does not describe plain arrays; copy or save the model again")
 
 
 def _is_array(name: str, entry: Any) -> bool:
@@ -181,23 +181,23 @@ def _open_files(path: Path, record: Record, stack: ExitStack) -> tuple[dict[str,
     """Open all arrays until the stack closes, and check their sizes and headers."""
     files, states = {}, {}
     for name, entry in record["arrays"].items():
-        place = path / record["folder"] / f"{name}.npy"
-        files[name] = stack.enter_context(open_regular(place))
+        file_path = path / record["folder"] / f"{name}.npy"
+        files[name] = stack.enter_context(open_regular(file_path))
         states[name] = FileState.of(files[name].fileno())  # before it is checked: what changes later is noticed
-        _check_header(place, files[name], states[name].size, entry)
+        _check_header(file_path, files[name], states[name].size, entry)
     return files, states
 
 
-def _check_header(place: Path, file: BufferedReader, size: int, entry: Record) -> None:
+def _check_header(path: Path, file: BufferedReader, size: int, entry: Record) -> None:
     expected = _size(entry)
     if size != expected:
         raise StoreError(
-            f"{place} is corrupt: it has {size:,} bytes and should have {expected:,}; copy or save the model again"
+            f"{path} is corrupt: it has {size:,} bytes and should have {expected:,}; copy or save the model again"
         )
     start = header(np.dtype(entry["dtype"]), entry["shape"])
     if file.read(len(start)) != start:
         raise StoreError(
-            f"{place} is corrupt: its header is not that of {entry['dtype']} of shape {tuple(entry['shape'])}; "
+            f"{path} is corrupt: its header is not that of {entry['dtype']} of shape {tuple(entry['shape'])}; "
             "copy or save the model again"
         )
 
@@ -248,16 +248,16 @@ def overwritten(path: Path, record: Record, states: dict[str, FileState]) -> Pat
     time has changed and whose size has not is read again; if its content is what the record says, its state is noted.
     """
     for name, before in states.items():
-        place: Path = path / record["folder"] / f"{name}.npy"
+        file_path: Path = path / record["folder"] / f"{name}.npy"
         try:
-            now = FileState.of(place)
+            now = FileState.of(file_path)
             if now == before or now.inode != before.inode:
                 continue
             if now.size != before.size:
-                return place
-            with open_regular(place) as file:
+                return file_path
+            with open_regular(file_path) as file:
                 if not agrees(file, record["arrays"][name]):
-                    return place
+                    return file_path
             states[name] = now
         except FileNotFoundError:
             continue

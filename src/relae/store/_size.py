@@ -100,14 +100,14 @@ def _sparse(entries: int, rows: int, dtype: np.dtype[Any]) -> list[Shape]:
 
 
 def _rows(data: Interactions) -> Csr:
-    """What is fitted to: a row per feature and one per user."""
+    """Return the rows of the fit: one per feature and one per user."""
     if data.features is None:
         return data.matrix
     return as_csr(sp.vstack([data.features.matrix.T, data.matrix]), data.matrix.dtype)
 
 
 def _local_entries(x: Csr, solver: Solver) -> int:
-    """How many neighbours all items have, themselves included: as many as a sample of them, on average."""
+    """Estimate the number of neighbours of all items, themselves included, from a sample of items."""
     items = x.shape[1]
     sample = np.random.default_rng(0).choice(items, min(_SAMPLE, items), replace=False)
     _, sizes = by_closeness(x, solver.neighbours, solver.nearest_by)(np.sort(sample))

@@ -22,11 +22,11 @@ _OWN = "x"  # what the histories of the fit are called in a model that has them 
 
 def user_arrays(histories: Interactions, items: Ids, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return users and all that is known of them on the columns of a model, but for what it has itself (`own`)."""
-    given = encode(histories, items)
-    parts = csr_parts("histories", given.matrix)
+    encoded = encode(histories, items)
+    parts = csr_parts("histories", encoded.matrix)
     arrays: dict[str, Any] = {"users": histories.users.encode()} | ({} if _has(own, parts) else parts)
-    if given.seen is not None:
-        seen = csr_parts("seen", given.seen)
+    if encoded.seen is not None:
+        seen = csr_parts("seen", encoded.seen)
         arrays |= {name: seen[name] for name in ("seen_columns", "seen_starts")}
     if histories.dropped is not None:
         arrays["dropped_users"] = histories.dropped.users.encode()
@@ -125,6 +125,6 @@ def read_users(arrays: Arrays, facts: Mapping[str, Any], items: Ids) -> Interact
 
 
 def _has(arrays: Mapping[str, Any], histories: Mapping[str, Any]) -> bool:
-    """Whether a model has these histories itself, so that they need not be there twice."""
+    """Return whether a model has these histories itself, so that they need not be there twice."""
     own = {name: name.replace("histories", _OWN) for name in histories}
     return all(own[name] in arrays and np.array_equal(arrays[own[name]], part) for name, part in histories.items())

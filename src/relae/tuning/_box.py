@@ -87,10 +87,10 @@ class BoxSearch:
         dimensions = len(self.space)
         spread = qmc.Halton(dimensions, seed=self.seed).random(_SPREAD)
         if len(trials) < min(dimensions + 2, max(2, self.budget // 2)):
-            candidates = [self._parameters(place) for place in spread]
+            candidates = [self._parameters(point) for point in spread]
             return next((candidate for candidate in candidates if candidate not in done), None)
-        placed = [(place, trial) for trial in trials if (place := self._place(trial.parameters)) is not None]
-        seen = np.array([place for place, _ in placed]).reshape(-1, dimensions)
+        placed = [(point, trial) for trial in trials if (point := self._point(trial.parameters)) is not None]
+        seen = np.array([point for point, _ in placed]).reshape(-1, dimensions)
         values = finite(np.array([trial[self.objective] for _, trial in placed]))
         return self._best_of(self._free(np.vstack([spread, self._near(seen, values)]), done), seen, values, len(trials))
 
@@ -105,33 +105,33 @@ class BoxSearch:
         steps = np.random.default_rng(self.seed).standard_normal((_NEAR, len(self.space)))
         return np.asarray((seen[int(np.argmax(values))] + _STEP * steps).clip(0.0, 1.0))
 
-    def _free(self, places: Array, done: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _free(self, points: Array, done: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the different parameters of places, without those that were tried."""
-        found = {tuple(given.values()): given for given in map(self._parameters, places)}
-        return [given for given in found.values() if given not in done]
+        settings = {tuple(setting.values()): setting for setting in map(self._parameters, points)}
+        return [setting for setting in settings.values() if setting not in done]
 
     def _best_of(
         self, candidates: Sequence[dict[str, Any]], seen: Array, values: Array, done: int
     ) -> dict[str, Any] | None:
         if not candidates or not len(seen):
             return candidates[0] if candidates else None
-        places = np.array([self._place(given) for given in candidates])
-        far = np.flatnonzero(np.abs(places[:, None] - seen[None]).max(axis=2).min(axis=1) >= _APART)
+        points = np.array([self._point(setting) for setting in candidates])
+        far = np.flatnonzero(np.abs(points[:, None] - seen[None]).max(axis=2).min(axis=1) >= _APART)
         if len(far):  # what lies beside a trial would only repeat it
-            candidates, places = [candidates[int(at)] for at in far], places[far]
-        means, spread = predict(seen, {"value": values}, places, _lengths(len(self.space)))
+            candidates, points = [candidates[int(at)] for at in far], points[far]
+        means, spread = predict(seen, {"value": values}, points, _lengths(len(self.space)))
         if self.budget - done <= max(1, self.budget // 5):
             return candidates[int(np.argmax(means["value"]))]
         return candidates[int(np.argmax(improvement(means["value"], spread["value"], float(values.max()))))]
 
-    def _parameters(self, place: Array) -> dict[str, Any]:
+    def _parameters(self, point: Array) -> dict[str, Any]:
         """Return the parameters of a place, with three digits or as whole numbers."""
-        return {name: _value(ranged, float(at)) for (name, ranged), at in zip(self.space.items(), place, strict=True)}
+        return {name: _value(ranged, float(at)) for (name, ranged), at in zip(self.space.items(), point, strict=True)}
 
-    def _place(self, parameters: Mapping[str, Any]) -> Array | None:
+    def _point(self, parameters: Mapping[str, Any]) -> Array | None:
         """Return the place of parameters; None if one of them is no number, as those may be that come from the data."""
-        places = [_part(ranged, parameters[name]) for name, ranged in self.space.items()]
-        return None if None in places else np.array(places, np.float64)
+        parts = [_part(ranged, parameters[name]) for name, ranged in self.space.items()]
+        return None if None in parts else np.array(parts, np.float64)
 
 
 def _value(ranged: Range, at: float) -> Any:
@@ -145,7 +145,7 @@ def _value(ranged: Range, at: float) -> Any:
 
 
 def _part(ranged: Range, value: Any) -> float | None:
-    """Where a value lies between the ends of a range, from 0 to 1; a value beyond them counts as the end."""
+    """Return the place of a value between the ends of a range, from 0 to 1; a value beyond them counts as the end."""
     if not is_number(value):
         return None
     low, high = ranged.low, ranged.high

@@ -219,15 +219,15 @@ def fit_facts(model: Any) -> dict[str, Any]:
 def remarks(model: HistoryRecommender, trials: Sequence[Trial]) -> list[str]:
     """Return what a reader has to know of the best of each model: some rest on a part of the trials."""
     plain = sum(trial.parameters["dropout"] == 0 for trial in trials)
-    found = []
+    texts = []
     if plain < len(trials):
-        found.append(
+        texts.append(
             f"LAE, EASE and RLAE rest on the {plain} inversions without dropout: a fair comparison of models gives "
             "each a search of its own (`relae compare`)"
         )
     if isinstance(model, DAN):
         plain = sum(trial.parameters["user_norm"] == 0 for trial in trials)
-        found.append(
+        texts.append(
             f"searched for DAN: models without norms had only {plain} of them, and may do better by their own search"
         )
-    return found
+    return texts

@@ -45,13 +45,13 @@ class Judge:
 
     @property
     def effective_users(self) -> float:
-        """How many users of equal weight would give means that are as certain."""
+        """The number of users of equal weight that would give means of the same certainty."""
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
     def means(self, evaluation: Evaluation) -> dict[str, float]:
         """Return the weighted mean of each metric, and what is not counted by user as it is."""
-        found = {name: float(means(values[:, None], self.weights)[0]) for name, values in evaluation.values.items()}
-        return found | dict(evaluation.overall)
+        figures = {name: float(means(values[:, None], self.weights)[0]) for name, values in evaluation.values.items()}
+        return figures | dict(evaluation.overall)
 
     def groups(self, evaluation: Evaluation) -> Groups:
         """Return what each group of users adds to the weighted mean of each metric, so that their mean is that mean.
@@ -74,18 +74,18 @@ class Gap(NamedTuple):
     margin: float
 
     @property
-    def told(self) -> bool:
-        """Whether the two can be told apart."""
+    def significant(self) -> bool:
+        """True if the two can be told apart."""
         return abs(self.difference) > self.margin
 
     @property
     def better(self) -> bool:
-        """Whether the first is better, and can be told from the second."""
+        """True if the first is better, and can be told from the second."""
         return self.difference > self.margin
 
     @property
     def near(self) -> bool:
-        """Whether the two are within one standard error of each other."""
+        """True if the two are within one standard error of each other."""
         return abs(self.difference) <= self.error
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ def finite(values: Array) -> Array:
 
 
 def predict(
-    seen: Array, surfaces: Mapping[str, Array], places: Array, lengths: Sequence[Sequence[float]]
+    seen: Array, surfaces: Mapping[str, Array], points: Array, lengths: Sequence[Sequence[float]]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return mean and spread of each surface at new places, by a Gaussian process with a Matérn kernel.
 
@@ -32,15 +32,15 @@ def predict(
     """
     scaled = {name: (values - values.mean()) / max(float(values.std()), 1e-12) for name, values in surfaces.items()}
     targets = np.column_stack(list(scaled.values()))
-    likeliest, lower, found = -np.inf, np.eye(len(seen)), lengths[0]
+    likeliest, lower, best_lengths = -np.inf, np.eye(len(seen)), lengths[0]
     for tried in lengths:
         kernel = _matern(seen, seen, tried) + _NOISE * np.eye(len(seen))
         root = np.asarray(np.linalg.cholesky(kernel), np.float64)
         solved = np.linalg.solve(root, targets)
         likelihood = -0.5 * float((solved**2).sum()) - targets.shape[1] * float(np.log(np.diag(root)).sum())
         if likelihood > likeliest:
-            likeliest, lower, found = likelihood, root, tried
-    across = np.linalg.solve(lower, _matern(seen, places, found))
+            likeliest, lower, best_lengths = likelihood, root, tried
+    across = np.linalg.solve(lower, _matern(seen, points, best_lengths))
     mean = across.T @ np.linalg.solve(lower, targets)
     spread = np.sqrt(np.maximum(1.0 - (across**2).sum(axis=0), 1e-12))
     means, spreads = {}, {}

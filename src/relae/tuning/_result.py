@@ -152,10 +152,12 @@ class Tuning(Tabular):
         able = self._allowed(self.points)
         least = -np.inf if default is None else default[self.objective]
         equals = [p for p in able if p[self.objective] >= least and self.gap(p, best).near]
-        found = max([best, *equals], key=lambda point: point[tail])
-        if default in able and not (self.gap(best, default).told or self.gap(found, default, tail).better):
+        best_in_tail = max([best, *equals], key=lambda point: point[tail])
+        if default in able and not (
+            self.gap(best, default).significant or self.gap(best_in_tail, default, tail).better
+        ):
             return default
-        return found
+        return best_in_tail
 
     def chosen_model(self) -> Any:
         """Return the model of the chosen configuration, not fitted; see `model_of`."""
@@ -178,15 +180,15 @@ class Tuning(Tabular):
         if default is None:
             return None
         if chosen is default and best is not default:
-            found = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
+            settings = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
             return (
-                f"the default was kept: the best that was found ({found}) cannot be told from it on the validation "
+                f"the default was kept: the best that was found ({settings}) cannot be told from it on the validation "
                 f"users, {self.objective} {self.gap(best, default)}; the choice 'best' takes it all the same"
             )
         if chosen is default:
             return "the default was chosen: nothing that was tried is better on the validation users"
         gained = self.gap(chosen, default)
-        words = "better" if gained.told else "they cannot be told apart"
+        words = "better" if gained.significant else "they cannot be told apart"
         return f"the chosen configuration − the default: {self.objective} {gained} on the validation users, {words}"
 
     # --- the trade-off -------------------------------------------------------------------------------------------

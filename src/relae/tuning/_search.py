@@ -26,7 +26,7 @@ class Search(Protocol):
 
     @property
     def size(self) -> int:
-        """How many trials it will make."""
+        """The number of trials that it will make."""
         ...
 
     def next(self, trials: Sequence[Trial]) -> Mapping[str, Any] | None:
@@ -70,16 +70,16 @@ class GridSearch:
         return next((setting for setting in settings if _values(setting, names) not in done), None)
 
 
-def _combinations(given: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+def _combinations(grid: Mapping[str, Sequence[float]] | Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
     """Return all combinations of the values of parameters, the first of which changes fastest."""
-    if not isinstance(given, Mapping):
-        return [{name: _plain(value) for name, value in each.items()} for each in given]
-    if not given:
+    if not isinstance(grid, Mapping):
+        return [{name: _plain(value) for name, value in each.items()} for each in grid]
+    if not grid:
         return []
-    names = list(given)
+    names = list(grid)
     return [
         dict(zip(names, map(_plain, reversed(values)), strict=True))
-        for values in product(*(given[name] for name in reversed(names)))
+        for values in product(*(grid[name] for name in reversed(names)))
     ]
 
 
@@ -148,14 +148,14 @@ class Space:
         """The parameters that need a fit."""
         return [axis.name for axis in self.axes]
 
-    def setting(self, place: Iterable[float]) -> Setting:
+    def setting(self, point: Iterable[float]) -> Setting:
         """Return the parameters of a place: the nearest steps there are, or octaves of the scale with three digits."""
-        pairs = list(zip(self.axes, map(float, place), strict=True))
-        found = {axis.name: _nearest(axis.steps, at) for axis, at in pairs if not axis.octaves}
-        scaled = {axis.name: three_digits(self.scale(found) * 2.0**at) for axis, at in pairs if axis.octaves}
-        return {name: (scaled | found)[name] for name in self.names}
+        pairs = list(zip(self.axes, map(float, point), strict=True))
+        setting = {axis.name: _nearest(axis.steps, at) for axis, at in pairs if not axis.octaves}
+        scaled = {axis.name: three_digits(self.scale(setting) * 2.0**at) for axis, at in pairs if axis.octaves}
+        return {name: (scaled | setting)[name] for name in self.names}
 
-    def place(self, setting: Mapping[str, Any]) -> tuple[float, ...]:
+    def point(self, setting: Mapping[str, Any]) -> tuple[float, ...]:
         """Return the place of parameters."""
         scale = self.scale(dict(setting))
         return tuple(
@@ -211,19 +211,19 @@ class Auto:
             return None
         names = self.space.names
         done = {_values(trial.parameters, names) for trial in trials}
-        start = [self.space.setting(place) for place in self.space.start]
+        start = [self.space.setting(point) for point in self.space.start]
         for setting in start:
             if _values(setting, names) not in done and len(trials) < min(len(start), max(2, self.budget - 2)):
                 return setting
         known = [trial for trial in trials if trial.points]
-        places = self._candidates(known)
-        settings = [self.space.setting(place) for place in places]
+        points = self._candidates(known)
+        settings = [self.space.setting(point) for point in points]
         free = [at for at, setting in enumerate(settings) if _values(setting, names) not in done]
-        return settings[free[int(np.argmax(self._promise(known, places[free], self.budget - len(trials))))]]
+        return settings[free[int(np.argmax(self._promise(known, points[free], self.budget - len(trials))))]]
 
     def _candidates(self, trials: Sequence[Trial]) -> Array:
         """Return places to choose from : (candidates, axes), with room around the best so far."""
-        best = self.space.place(max(trials, key=lambda trial: _best(trial, self.objective)).parameters)
+        best = self.space.point(max(trials, key=lambda trial: _best(trial, self.objective)).parameters)
         steps = []
         for axis, at in zip(self.space.axes, best, strict=True):
             low, high = min(_WIDTH[0], at - _ROOM), max(_WIDTH[1], at + _ROOM)
@@ -231,33 +231,33 @@ class Auto:
         return np.array(list(product(*steps)))
 
     def _predict(
-        self, seen: Array, surfaces: Mapping[str, Array], places: Array
+        self, seen: Array, surfaces: Mapping[str, Array], points: Array
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        return predict(seen, surfaces, places, list(product(*(axis.lengths for axis in self.space.axes))))
+        return predict(seen, surfaces, points, list(product(*(axis.lengths for axis in self.space.axes))))
 
-    def _promise(self, trials: Sequence[Trial], places: Array, left: int) -> Array:
+    def _promise(self, trials: Sequence[Trial], points: Array, left: int) -> Array:
         """Return what a trial at each place promises : (places,)."""
-        seen = np.array([self.space.place(trial.parameters) for trial in trials])
+        seen = np.array([self.space.point(trial.parameters) for trial in trials])
         if self.constraint is None:
-            return self._gain(trials, seen, places, self.objective, left)
+            return self._gain(trials, seen, points, self.objective, left)
         if 2 * left > self.budget:  # what there is to keep comes first
-            return self._gain(trials, seen, places, self.constraint.metric, left)
-        return self._allowed_gain(self.constraint, trials, seen, places)
+            return self._gain(trials, seen, points, self.constraint.metric, left)
+        return self._allowed_gain(self.constraint, trials, seen, points)
 
-    def _gain(self, trials: Sequence[Trial], seen: Array, places: Array, name: str, left: int) -> Array:
+    def _gain(self, trials: Sequence[Trial], seen: Array, points: Array, name: str, left: int) -> Array:
         """Return the improvement of all models together; near the end, the value of the best."""
         dials = {str(held): held for constants in self.space.shared if (held := self._held(constants, fit=False))}
         surfaces = {"best": np.array([_best(trial, name) for trial in trials])}
         for key in sorted(dials):
             surfaces[key] = np.array([_best(trial, name, dials[key]) for trial in trials])
-        means, spread = self._predict(seen, surfaces, places)
+        means, spread = self._predict(seen, surfaces, points)
         if left <= max(1, self.budget // 5):
             return means["best"]
         total = improvement(means["best"], spread["best"], surfaces["best"].max())
         for constants in self.space.shared:
             held = self._held(constants, fit=False)
             surface = str(held) if held else "best"
-            own, able = (self._holds(constants, each) for each in (seen, places))
+            own, able = (self._holds(constants, each) for each in (seen, points))
             if own.any():
                 gain = improvement(means[surface], spread[surface], surfaces[surface][own].max())
                 total = total + _WEIGHT * np.where(able, gain, 0.0)
@@ -267,13 +267,13 @@ class Auto:
         """Return those constants that are parameters of the fit, or dials."""
         return {name: value for name, value in constants.items() if (name in self.space.names) == fit}
 
-    def _holds(self, constants: Mapping[str, float], places: Array) -> Any:
+    def _holds(self, constants: Mapping[str, float], points: Array) -> Any:
         """Return whether the constants of a model hold at each place : (places,)."""
         held = self._held(constants, fit=True)
-        columns = [places[:, self.space.names.index(name)] == value for name, value in held.items()]
-        return np.logical_and.reduce(columns) if columns else np.ones(len(places), bool)
+        columns = [points[:, self.space.names.index(name)] == value for name, value in held.items()]
+        return np.logical_and.reduce(columns) if columns else np.ones(len(points), bool)
 
-    def _allowed_gain(self, kept: Constraint, trials: Sequence[Trial], seen: Array, places: Array) -> Array:
+    def _allowed_gain(self, kept: Constraint, trials: Sequence[Trial], seen: Array, points: Array) -> Array:
         """Return the improvement of the objective, times the probability that the constraint is kept."""
         most = max(point[kept.metric] for trial in trials for point in trial.points)
         objective, allowed = [], []
@@ -286,7 +286,7 @@ class Auto:
             "objective": finite(np.array(objective)),
             "kept": np.array([_best(trial, kept.metric) for trial in trials]),
         }
-        means, spread = self._predict(seen, surfaces, places)
+        means, spread = self._predict(seen, surfaces, points)
         z = (means["kept"] - (1 - kept.loss) * most) / np.maximum(spread["kept"], 1e-15)
         return np.asarray(
             improvement(means["objective"], spread["objective"], surfaces["objective"][allowed].max()) * ndtr(z)

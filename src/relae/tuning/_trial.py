@@ -68,7 +68,7 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """What fit and evaluation took together."""
+        """The seconds of fit and evaluation together."""
         return self.fit_seconds + self.evaluate_seconds
 
     def to_json(self) -> str:

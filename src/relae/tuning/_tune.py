@@ -102,12 +102,12 @@ def tune(
     how = choose or ("tail" if begin.is_family else "best")
     check_choice(how)
     wanted = [objective, *([constraint.metric] if constraint else [])]
-    asked = metrics_of(wanted, metrics, split.n_candidates)
+    metric_names = metrics_of(wanted, metrics, split.n_candidates)
     plan = _planned(search, begin, split, objective, budget, constraint, seed)
     trials = [] if journal is None else journal.of(begin.setting)
     result = Tuning(begin.model, objective, trials, constraint, begin.space, True, how, begin.parameters)
     judge = Judge(split, dict.fromkeys([objective, *result.names]), lengths)
-    run = _Trials(begin, plan, split, judge, *asked, solver)
+    run = _Trials(begin, plan, split, judge, *metric_names, solver)
     size = plan.size if isinstance(plan, (Auto, BoxSearch)) else plan.size + 1  # others may not have the first
     while (setting := plan.next(trials) if trials else begin.setting) is not None:
         spent = [trial.seconds for trial in trials]
@@ -271,11 +271,11 @@ class _Trials:
         self, model: HistoryRecommender, setting: Setting, dials: Sequence[Dials], progress: Progress | None
     ) -> tuple[Point, ...]:
         """Judge a fitted model with every setting of its dials."""
-        asked = (model, self.split, self.names, self.ks)
+        arguments = (model, self.split, self.names, self.ks)
         results: Sequence[Evaluation] = (
-            evaluate(*asked, xis=[Dial(**each) for each in dials], progress=progress)
+            evaluate(*arguments, xis=[Dial(**each) for each in dials], progress=progress)
             if self.begin.is_family
-            else [evaluate(*asked, progress=progress)]
+            else [evaluate(*arguments, progress=progress)]
         )
         return tuple(
             Point(self.begin.ordered(setting | each), rounded(self.judge.means(result)), self.judge.groups(result))

@@ -175,7 +175,7 @@ def test_hmlet_with_its_gates_forced(gates, where, linear, training):
 def test_hmlet_tells_what_its_gates_choose(linear):
     network = hmlet("end")
     force(network, linear=linear)
-    np.testing.assert_array_equal(network.found()["linear_shares"], np.full((2, 2), float(linear)))
+    np.testing.assert_array_equal(network.score_arrays()["linear_shares"], np.full((2, 2), float(linear)))
     torch.manual_seed(2)  # gates that choose one for some nodes and the other for others
     with torch.no_grad():
         network.nodes *= 50
@@ -186,7 +186,7 @@ def test_hmlet_tells_what_its_gates_choose(linear):
     _, choices = network._travel()
     assert 0 < choices[0].mean() < 1
     shares = [[chosen[:USERS].mean(), chosen[USERS:].mean()] for chosen in (part.numpy() for part in choices)]
-    np.testing.assert_allclose(network.found()["linear_shares"], shares)
+    np.testing.assert_allclose(network.score_arrays()["linear_shares"], shares)
 
 
 def test_hmlet_with_open_gates_is_lightgcn():

@@ -44,7 +44,7 @@ class Average:
             mean.data, weight.data = weight.data, mean.data
 
     def arrays(self) -> Arrays:
-        """What a checkpoint has to keep."""
+        """Return the arrays that a checkpoint has to keep."""
         return {"steps": np.array(self.steps), **{str(at): mean.numpy() for at, mean in enumerate(self.means)}}
 
     def restore(self, arrays: Arrays) -> None:

@@ -34,8 +34,8 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as found:
-                arrays = {name: found[name] for name in found.files}
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
             record = json.loads(str(arrays.pop(_RECORD)))
             purpose = record.pop("purpose")
         except OSError as error:
@@ -54,12 +54,12 @@ class Checkpoint:
         return record, groups
 
     def damaged(self) -> DataError:
-        """What to say of a file that is none of ours, or not all of it."""
+        """Return the error for a file that is no checkpoint, or an incomplete one."""
         return DataError(f"{self.path} is damaged, or no checkpoint of a training: remove it to start anew")
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
-    """What Adam remembers of each parameter."""
+    """Return the state of Adam, by parameter."""
     state = optimizer.state_dict()["state"]
     return {f"{at}/{name}": value.numpy() for at, known in state.items() for name, value in known.items()}
 

@@ -56,7 +56,7 @@ class Graph:
         return np.argsort(self.x.indices, kind="stable")
 
     def sides(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """What belongs to the users, and what to the items."""
+        """Split the rows of an array into those of users and those of items."""
         return nodes[: self.n_users], nodes[self.n_users :]
 
     def propagate(self, x: Tensor) -> Tensor:

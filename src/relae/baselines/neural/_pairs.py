@@ -110,7 +110,7 @@ class PairNetwork(Network):
         return self.l2 / 2 / len(batch.users) * (counts.to(self.nodes.dtype) @ (self.nodes**2).sum(dim=1))
 
     @torch.no_grad()
-    def found(self) -> Found:
+    def score_arrays(self) -> Found:
         """The vectors that score."""
         self.eval()
         return self.scoring(self.forward())

@@ -48,8 +48,8 @@ class Network(nn.Module):
         """The mean loss of a batch."""
         raise NotImplementedError
 
-    def found(self) -> Found:
-        """What scores are computed from, as NumPy arrays of their own."""
+    def score_arrays(self) -> Found:
+        """Return copies of the arrays that scores are computed from."""
         raise NotImplementedError
 
     def start(self, epoch: int) -> None:
@@ -79,7 +79,7 @@ class Outcome:
 
 def train(
     network: Network,
-    how: "Trained",
+    model: "Trained",
     *,
     judge: Callable[[Found], float] | None = None,
     checkpoint: Checkpoint | None = None,
@@ -90,41 +90,41 @@ def train(
 
     Every epoch draws from a generator of its own, so that an epoch that is repeated after a break is the same.
     """
-    optimizer = torch.optim.AdamW(network.groups(how.learning_rate), weight_decay=0.0, fused=True)
-    average = Average(network, how.average)
+    optimizer = torch.optim.AdamW(network.groups(model.learning_rate), weight_decay=0.0, fused=True)
+    average = Average(network, model.average)
     outcome = _begun(network, optimizer, average, checkpoint)
-    if checkpoint is not None and outcome.epoch > how.epochs:
+    if checkpoint is not None and outcome.epoch > model.epochs:
         raise DataError(
-            f"the checkpoint {checkpoint.path} has {outcome.epoch:,} epochs, and {how.epochs:,} are asked for: remove "
-            "it to start anew"
+            f"the checkpoint {checkpoint.path} has {outcome.epoch:,} epochs, and {model.epochs:,} are asked for: "
+            "remove it to start anew"
         )
     if checkpoint is not None and not outcome.epoch:
         _keep(checkpoint, outcome, network, optimizer, average)  # where it cannot be written, now is the time to know
     kept = monotonic()
-    while not (stopped := _reason_to_stop(outcome, network.warm_up, how, time_budget)):
-        done = _share_done(outcome, how.epochs, time_budget)
+    while not (stopped := _reason_to_stop(outcome, network.warm_up, model, time_budget)):
+        done = _share_done(outcome, model.epochs, time_budget)
         outcome.epoch += 1
-        then = _share_done(outcome, how.epochs, time_budget)
+        then = _share_done(outcome, model.epochs, time_budget)
         started = perf_counter()
         with torch.random.fork_rng(devices=[]):
-            loss = _epoch(network, optimizer, average, outcome.epoch, how, _between(progress, done, then))
+            loss = _epoch(network, optimizer, average, outcome.epoch, model, _between(progress, done, then))
         outcome.seconds = round(outcome.seconds + perf_counter() - started, 3)
         value = nan
-        if judge is not None and (outcome.epoch % how.every == 0 or outcome.epoch == how.epochs):
-            found = _found(network, average, how, outcome.epoch)
-            value = judge(found)
+        if judge is not None and (outcome.epoch % model.every == 0 or outcome.epoch == model.epochs):
+            arrays = _score_arrays(network, average, model, outcome.epoch)
+            value = judge(arrays)
             if outcome.epoch > network.warm_up and (isnan(outcome.best) or value > outcome.best):
-                outcome.best, outcome.best_epoch, outcome.arrays = value, outcome.epoch, found
+                outcome.best, outcome.best_epoch, outcome.arrays = value, outcome.epoch, arrays
         outcome.curve.append(Mark(outcome.epoch, outcome.seconds, loss, value))
         if checkpoint is not None and monotonic() - kept > _KEEP_EVERY:
             _keep(checkpoint, outcome, network, optimizer, average)
             kept = monotonic()
     if isnan(outcome.best):  # nothing was judged: the last one counts
-        outcome.arrays, outcome.best_epoch = _found(network, average, how, outcome.epoch), outcome.epoch
+        outcome.arrays, outcome.best_epoch = _score_arrays(network, average, model, outcome.epoch), outcome.epoch
     if outcome.epoch <= network.warm_up:
         warnings.warn(
             ParameterWarning(
-                f"{type(how).__name__} was trained for {outcome.epoch:,} epochs, and some of it learns only after a "
+                f"{type(model).__name__} was trained for {outcome.epoch:,} epochs, and some of it learns only after a "
                 f"warm-up of {network.warm_up:,}: train longer, or give a lower ",
                 Option("warm_up", ...),
             ),
@@ -139,12 +139,12 @@ def train(
     return outcome
 
 
-def _reason_to_stop(outcome: Outcome, warm_up: int, how: "Trained", time_budget: float | None) -> str:
+def _reason_to_stop(outcome: Outcome, warm_up: int, model: "Trained", time_budget: float | None) -> str:
     since = max(outcome.best_epoch, warm_up)
     judged = sum(not isnan(mark.value) for mark in outcome.curve if mark.epoch > since)
-    if outcome.epoch >= how.epochs:
+    if outcome.epoch >= model.epochs:
         return "epochs"
-    if how.patience and judged >= how.patience:
+    if model.patience and judged >= model.patience:
         return "patience"
     return "time" if time_budget is not None and outcome.epoch and outcome.seconds >= time_budget else ""
 
@@ -154,16 +154,16 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     average: Average,
     epoch: int,
-    how: "Trained",
+    model: "Trained",
     report: Callable[[float], None],
 ) -> float:
     """Take the steps of one epoch, and return their mean loss."""
-    rng = np.random.default_rng([how.seed, epoch])
+    rng = np.random.default_rng([model.seed, epoch])
     torch.manual_seed(int(rng.integers(2**63)))
     network.train()
     network.start(epoch)
     losses = []
-    for batch, fraction in network.batches(rng, how.batch_size):
+    for batch, fraction in network.batches(rng, model.batch_size):
         optimizer.zero_grad(set_to_none=True)
         loss = network.loss(batch)
         loss.backward()
@@ -173,21 +173,21 @@ def _epoch(
         report(fraction)
     mean = float(np.mean(losses))
     if not isfinite(mean):
-        raise _diverged(how, epoch, f"the loss is {mean}")
+        raise _diverged(model, epoch, f"the loss is {mean}")
     return mean
 
 
-def _found(network: Network, average: Average, how: "Trained", epoch: int) -> Found:
+def _score_arrays(network: Network, average: Average, model: "Trained", epoch: int) -> Found:
     with average.in_place():
-        found = network.found()
-    if not all(np.isfinite(array).all() for array in found.values()):
-        raise _diverged(how, epoch, "some weights are not finite")
-    return found
+        arrays = network.score_arrays()
+    if not all(np.isfinite(array).all() for array in arrays.values()):
+        raise _diverged(model, epoch, "some weights are not finite")
+    return arrays
 
 
-def _diverged(how: "Trained", epoch: int, what: str) -> DataError:
+def _diverged(model: "Trained", epoch: int, what: str) -> DataError:
     return DataError(
-        f"the training has diverged in epoch {epoch}: {what}; use a learning rate below {how.learning_rate:g}"
+        f"the training has diverged in epoch {epoch}: {what}; use a learning rate below {model.learning_rate:g}"
     )
 
 

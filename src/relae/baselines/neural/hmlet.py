@@ -32,7 +32,7 @@ _HOT, _COLD, _COOLING = 0.7, 0.01, 0.005
 
 
 def gated_layers(layers: int, gates: str) -> Sequence[int]:
-    """Which layers have a gate, counted from 0."""
+    """Return the layers that have a gate, counted from 0."""
     half = max(1, layers // 2)
     first = {"front": 0, "middle": (layers - half) // 2, "end": layers - half, "all": 0}[gates]
     return range(layers) if gates == "all" else range(first, first + half)
@@ -98,7 +98,7 @@ class HMLETNetwork(PairNetwork):
         return total
 
     @torch.no_grad()
-    def found(self) -> Found:
+    def score_arrays(self) -> Found:
         """The vectors that score, and the shares of users and items for which each gate is linear."""
         self.eval()
         nodes, choices = self._travel()

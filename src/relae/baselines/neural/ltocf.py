@@ -67,9 +67,9 @@ class LTOCFNetwork(PairNetwork):
         """From 0 to T : (intervals + 1,)."""
         return torch.cat([self.ends[:1], self.times, self.ends[1:]])
 
-    def found(self) -> Found:
+    def score_arrays(self) -> Found:
         """The vectors that score, and the times."""
-        return {**super().found(), "times": self.all_times().detach().numpy()}
+        return {**super().score_arrays(), "times": self.all_times().detach().numpy()}
 
     def _speed(self, time: Tensor, state: Tensor) -> Tensor:
         return self.graph.propagate(state)

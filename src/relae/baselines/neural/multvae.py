@@ -91,7 +91,7 @@ class MultVAENetwork(Network):
         """All weights, which decay."""
         return [{**group, "weight_decay": self.weight_decay} for group in super().groups(learning_rate)]
 
-    def found(self) -> Found:
+    def score_arrays(self) -> Found:
         """Weights, each as (in, out), and biases, in order; of the encoder's last layer only the half of μ."""
         self.eval()
         arrays = {}
@@ -99,14 +99,14 @@ class MultVAENetwork(Network):
             for at, layer in enumerate(layers):
                 weight, bias = layer.weight.detach().numpy(), layer.bias.detach().numpy()
                 kept = self.dim if layer is self.encoder[-1] else len(bias)
-                place = "outer" if at == len(layers) - 1 else "hidden"
-                arrays[f"{name}_{place}_weight"] = np.array(weight[:kept].T, order="C")
-                arrays[f"{name}_{place}_bias"] = bias[:kept].copy()
+                depth = "outer" if at == len(layers) - 1 else "hidden"
+                arrays[f"{name}_{depth}_weight"] = np.array(weight[:kept].T, order="C")
+                arrays[f"{name}_{depth}_bias"] = bias[:kept].copy()
         return arrays
 
 
 def _layers(widths: list[int]) -> nn.ModuleList:
-    return nn.ModuleList([nn.Linear(given, made) for given, made in pairwise(widths)])
+    return nn.ModuleList([nn.Linear(inputs, outputs) for inputs, outputs in pairwise(widths)])
 
 
 def _through(layers: nn.ModuleList, x: Tensor) -> Tensor:
