@@ -131,7 +131,7 @@ def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropo
 
 
 def check_emphasis(dropout: float, kept: float) -> None:
-    """Raise a ValueError unless something is dropped, and what is kept counts something or nothing."""
+    """Raise a ParameterError unless 0 < dropout < 1 and `kept` is a finite number of at least 0."""
     check_finite("kept", kept)
     if not (is_number(dropout) and 0 < dropout < 1):
         refuse("dropout", dropout, "lie between 0 and 1 where dropped entries count more")

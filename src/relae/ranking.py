@@ -1,4 +1,4 @@
-"""Mask, filter, top-k: the only sort in the house."""
+"""Mask, filter and top-k: the only place where items are ranked."""
 
 import numpy as np
 from numpy.typing import NDArray

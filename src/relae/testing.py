@@ -112,11 +112,11 @@ class _Suite:
         self.scores = model.score(self.histories)
 
     def same(self, actual: Any, expected: Any, what: str) -> None:
-        """Compare scores."""
+        """Check that scores are the same."""
         assert np.allclose(actual, expected, rtol=self.rtol, atol=self.atol), f"{what} differ"
 
     def check_memory(self) -> None:
-        """A fit remembers items, titles, counts and users."""
+        """Check that a fit remembers items, titles, counts and users."""
         model, data = self.model, self.data
         assert model.items_ == data.items, "items_ must be the ids of the data: call remember(interactions)"
         assert model.n_users_ == data.n_users, f"n_users_ is {model.n_users_}, the data has {data.n_users}"
@@ -145,7 +145,7 @@ class _Suite:
             )
 
     def check_lists(self) -> None:
-        """Lists have the best k unseen items, the best first, and nothing twice."""
+        """Check that lists have the best k unseen items, the best first, and nothing twice."""
         for k in (1, 5, self.n_items + 3):
             ids, scores = self.model.recommend(self.histories, k)
             assert ids.shape == scores.shape == (7, k), f"recommend(…, {k}) returned {ids.shape}"
@@ -156,7 +156,7 @@ class _Suite:
             self._check_list(row, ids[row], scores[row], set(), self.n_items)
 
     def check_filters(self) -> None:
-        """`allow`, `deny` and `seen` are kept."""
+        """Check that `allow`, `deny` and `seen` are respected."""
         allow, deny = list(range(0, self.n_items, 2)), [0, 4]
         barred = set(range(self.n_items)) - set(allow) | set(deny)
         ids, scores = self.model.recommend(self.histories, 5, allow=allow, deny=deny)
@@ -186,7 +186,7 @@ class _Suite:
             assert own[left].max() <= own[listed[-1]] + margin, f"history {row} did not get the best items"
 
     def check_batches(self) -> None:
-        """One history at a time gives the same as all at once; no histories give nothing."""
+        """Check that one history at a time gives the same as all at once; no histories give nothing."""
         for row in range(7):
             self.same(
                 self.model.score(self.histories[[row]])[0], self.scores[row], "scores of one history and of several"
@@ -196,7 +196,7 @@ class _Suite:
         assert self.model.score(nobody).shape == (0, self.n_items), "no histories give no scores"
 
     def check_histories(self) -> None:
-        """Raw ids, one history, unknown items, and nothing at all."""
+        """Check raw ids, a single history, unknown items, and empty histories."""
         model, items = self.model, self.data.items.values
         history = {items[column]: float(weight) for column, weight in _pairs(self.histories, 0)}
         ids, scores = model.recommend(history, 4)
@@ -215,7 +215,7 @@ class _Suite:
         assert (scores == 0).all(), "with a score of 0"
 
     def check_dials(self) -> None:
-        """A dial that is changed on a fitted model gives what `recommend_path` gives."""
+        """Check that a dial that is changed on a fitted model gives what `recommend_path` gives."""
         model = self.model
         if not model.dials:
             _raises(ValueError, lambda: model.recommend_path(self.histories, [0.5]), "recommend_path without dials")
@@ -232,7 +232,7 @@ class _Suite:
         assert np.array_equal(ids, turned.recommend(self.histories, 5)[0]), "recommend_path and with_dials differ"
 
     def check_explanations(self) -> None:
-        """Contributions sum to the score."""
+        """Check that contributions sum to the score."""
         model: Any = self.model
         if not model.explains:
             return
@@ -245,7 +245,7 @@ class _Suite:
             assert (np.diff(values) <= 0).all(), "similar items come the most similar first"
 
     def check_evaluation(self) -> None:
-        """It can be judged."""
+        """Check that the model can be evaluated."""
         rng = np.random.default_rng(0)
         split = (hold_out_users if self.model.folds_in else hold_out_items)(self.data, 0.3, rng=rng)
         model = _copy(self.model).fit(split.train)
@@ -255,7 +255,7 @@ class _Suite:
         )
 
     def check_second_fit(self) -> None:
-        """The same fit gives the same scores, and a fit to other data forgets the first."""
+        """Check that the same fit gives the same scores, and a fit to other data forgets the first."""
         again = _copy(self.model).fit(self.data)
         self.same(again.score(self.histories), self.scores, "the scores of two fits to the same data")
         other = example_data(30, self.n_items, seed=1)

@@ -1,1 +1,1 @@
-"""What every room may use: it knows nothing of recommenders."""
+"""Helpers for all other packages; none of them is specific to recommenders."""

@@ -227,7 +227,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def remove_orphans(folder: AnyPath) -> None:
-    """Remove the temporary files, temporary folders and locks in a folder whose processes are no more."""
+    """Remove the temporary files, temporary folders and locks in a folder whose processes have ended."""
     if os.name != "posix":
         return
     with suppress(OSError), os.scandir(folder) as entries:

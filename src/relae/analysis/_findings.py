@@ -32,7 +32,8 @@ def _of_components(components: Components) -> str:
     estimated = "" if components.exact else "; estimated, the edges of the two groups are smooth"
     return (
         f"the {components.share:.0%} highest-ranked components speak of {lean(components, components.high)}, the "
-        f"{components.share:.0%} lowest-ranked of {lean(components, components.low)}, by mean weight of a pair{estimated}"
+        f"{components.share:.0%} lowest-ranked of {lean(components, components.low)}, by mean weight of a "
+        f"pair{estimated}"
     )
 
 
@@ -80,7 +81,7 @@ def direction(curve: Curve) -> str:
     return "rises" if last > first else "falls"
 
 
-def fate(sensitivity: Sensitivity, group: str) -> str:
+def change(sensitivity: Sensitivity, group: str) -> str:
     """Say what happens to a group of items as the parameter grows."""
     curve = sensitivity.curves[group]
     if np.isnan(curve.mean).all():

@@ -6,7 +6,7 @@ import numpy as np
 
 from relae.analysis import _style as style
 from relae.analysis._components import Components
-from relae.analysis._findings import fate, lean, number, symbol
+from relae.analysis._findings import change, lean, number, symbol
 from relae.analysis._sensitivity import Sensitivity
 from relae.analysis._spectrum import Spectrum
 
@@ -82,8 +82,9 @@ def plot_components(components: Components, title: str = "") -> "Figure":
             f"group{source}",
         ),
         f"{components.popular} popular items (left and top of the lines) and "
-        f"{len(components.items) - components.popular} unpopular ones, drawn at random and sorted by popularity. Each panel has its own colours, which end at the 99th "
-        "percentile of pairs; the diagonal is left out. In brackets above: mean absolute weight of a pair.",
+        f"{len(components.items) - components.popular} unpopular ones, drawn at random and sorted by popularity. Each "
+        "panel has its own colours, which end at the 99th percentile of pairs; the diagonal is left out. In brackets "
+        "above: mean absolute weight of a pair.",
     )
     names = ("(a) High-ranked components", "(b) Low-ranked components")
     for axes, part, name in zip(panels, (components.high, components.low), names, strict=True):
@@ -145,7 +146,8 @@ def plot_sensitivity(sensitivity: Sensitivity, title: str = "") -> "Figure":
         10.6 if share is not None else 9.0,
         2.95,
         3 if share is None else 4,
-        f"As {symbol(sensitivity)} grows, tail items {fate(sensitivity, 'tail')}, head items {fate(sensitivity, 'head')}. "
+        f"As {symbol(sensitivity)} grows, tail items {change(sensitivity, 'tail')}, head items "
+        f"{change(sensitivity, 'head')}. "
         f"Best for all: {symbol(sensitivity)} = {number(sensitivity.best)}{gone}",
         _subtitle(
             title,

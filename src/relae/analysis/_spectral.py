@@ -62,7 +62,7 @@ def sides(x: Csr) -> Sides:
 
 
 def is_exact(side: int, exact_limit: int) -> bool:
-    """Tell whether a Gram matrix of this order is decomposed as a whole."""
+    """Return whether a Gram matrix of this order is decomposed as a whole."""
     return side <= max(exact_limit, _ALWAYS_EXACT)
 
 

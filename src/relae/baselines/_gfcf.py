@@ -94,7 +94,7 @@ class GFCF(HistoryRecommender):
 
     @property
     def holds_histories(self) -> bool:
-        """It does: R̃ has an element wherever X has one."""
+        """True: R̃ has an element wherever X has one."""
         return True
 
     def limits(self, data: Interactions) -> Mapping[str, int]:

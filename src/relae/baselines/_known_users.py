@@ -43,7 +43,7 @@ class KnownUsers(HistoryRecommender):
 
     @property
     def holds_histories(self) -> bool:
-        """It does: a user is found by what the user has."""
+        """True: a user is found by the history."""
         return True
 
     def _know(self, users: Dense, items: Dense, interactions: Interactions) -> None:
@@ -63,7 +63,7 @@ class KnownUsers(HistoryRecommender):
                 "it again with them, or take a model that folds in new users, such as RDLAE, MultVAE, IALS or ItemKNN"
             )
         scores = np.asarray(self.user_factors_[rows] @ self.item_factors_.T)
-        scores[rows < 0] = 0  # nothing is known of whom there is no history
+        scores[rows < 0] = 0  # users without a history
         return scores
 
     def users_at_once(self) -> int:

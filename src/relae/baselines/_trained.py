@@ -215,7 +215,7 @@ class Trained(HistoryRecommender):
         return self
 
     def _judge(self, seen: Interactions, split: Split) -> Any:
-        """Return what tells how good the arrays of an epoch are."""
+        """Return a function that evaluates the arrays of an epoch."""
         metric, _, k = self.objective.partition("@")
         at = min(int(k), split.n_candidates)
 
@@ -258,7 +258,7 @@ class Trained(HistoryRecommender):
 
 
 def _mark(epoch: Any, seconds: Any, loss: Any, value: Any) -> Mark:
-    """Return what was noted of an epoch; a ValueError if one of its figures is none."""
+    """Return what was noted of an epoch; a ValueError if one of its figures is not a number."""
     noted = {"epoch": epoch, "seconds": seconds, "loss": loss, "value": 0.0 if value is None else value}
     objective = number(noted, "value")
     return Mark(
@@ -271,7 +271,7 @@ def _mark(epoch: Any, seconds: Any, loss: Any, value: Any) -> Mark:
 
 @contextmanager
 def _torch() -> Iterator[None]:
-    """Say what to install where an import fails."""
+    """Raise an error that says what to install where an import fails."""
     try:
         yield
     except ModuleNotFoundError as error:

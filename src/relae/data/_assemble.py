@@ -131,7 +131,7 @@ class Fates:
         self._filters: list[str] = []
 
     def record(self, step: Option | str, users: NDArray[np.integer[Any]]) -> None:
-        """Take down who has no cell after a filter, by the users of the cells that are left."""
+        """Record the users who have no cell after a filter; `users` are those of the cells that are left."""
         left = count(users, len(self._left)) > 0
         gone = self._left & ~left
         if gone.any():
@@ -149,7 +149,7 @@ class Fates:
 
 @dataclass(frozen=True)
 class Kept:
-    """What filters leave: cells, what their users have had beside them, and who has nothing left."""
+    """The result of the filters: cells, other items that their users have had, and the users without cells."""
 
     cells: Cells
     beside: Pairs
@@ -318,7 +318,7 @@ def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_user
 
 
 def _beside(cells: Cells, before: Pairs, low: Pairs) -> Pairs:
-    """Return what the users of some cells have had beside these: items that filters dropped, and low ratings."""
+    """Return the other items that the users of some cells have had: items that filters dropped, and low ratings."""
     n_users, n_items = (
         1 + max(int(cells_of.max(initial=-1)), int(low_of.max(initial=-1)))
         for cells_of, low_of in ((before.users, low.users), (before.items, low.items))
@@ -326,7 +326,7 @@ def _beside(cells: Cells, before: Pairs, low: Pairs) -> Pairs:
     if len(cells) == len(before):
         dropped = before.where(np.zeros(len(before), dtype=bool))
     else:
-        # Filters on counts drop users and items as a whole: a cell that is gone though its user is not lost its item.
+        # Filters on counts drop whole users and whole items: a missing cell of a user who is left had a dropped item.
         dropped = before.where(
             (count(cells.users, n_users) > 0)[before.users] & (count(cells.items, n_items) == 0)[before.items]
         )
@@ -348,7 +348,7 @@ def join(parts: Sequence[Pairs]) -> Pairs:
 
 
 def _among(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which numbers are among sorted ones."""
+    """Return which numbers are among sorted ones."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.asarray(keys[at] == wanted)
 
@@ -362,7 +362,7 @@ def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
 
 
 def _warn_of_one_pass(cells: Cells, options: TableOptions) -> None:
-    """Say how many items have become too rare because users were dropped after them."""
+    """Warn of items that have become too rare because users were dropped after them."""
     counts = count(cells.items, int(cells.items.max(initial=-1)) + 1)
     least = options.min_item_count
     rare = int(np.count_nonzero((counts > 0) & (counts < least)))
@@ -381,7 +381,7 @@ def _warn_of_one_pass(cells: Cells, options: TableOptions) -> None:
 
 
 def _frequent(codes: NDArray[np.integer[Any]], minimum: int) -> NDArray[np.bool_]:
-    """Tell which cells belong to a user (or item) that has enough of them."""
+    """Return which cells belong to a user (or item) that has enough of them."""
     enough = count(codes, int(codes.max(initial=-1)) + 1) >= minimum
     return np.asarray(enough[codes])
 

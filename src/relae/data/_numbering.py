@@ -1,4 +1,4 @@
-"""Numbers for ids as they come, before it is known which other ids there are and what type they all have."""
+"""Number ids while they are read, before all ids and their common type are known."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Numbering:
         self._strings_in: str | None = None
 
     def note(self, source: str, declared: pl.DataType, parsed: pl.DataType, *, text: bool) -> None:
-        """Learn the types that a column has in a source, and was read as; in a text file only the latter tells."""
+        """Record the declared and the parsed type of a column in a source; in text files only the latter counts."""
         import polars as pl
 
         is_string = parsed == pl.String

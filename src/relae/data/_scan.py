@@ -68,7 +68,7 @@ def read_tables(
 
 
 def fits_memory(file: Path) -> bool:
-    """Tell whether a file can be read at once, with half of the free memory left; so can pipes, which have no size."""
+    """Return whether a file can be read at once, with half of the free memory left; True for pipes."""
     return not file.is_file() or reading_memory(file) < available_memory() / 2
 
 
@@ -109,7 +109,7 @@ def find_tables(paths: list[FilePath]) -> list[Path]:
 
 
 def has_tables(folder: Path) -> bool:
-    """Tell whether a folder, or a folder in it, has files that are tables."""
+    """Return whether a folder, or a folder in it, has files that are tables."""
     return any(True for _ in _tables_in(folder))
 
 

@@ -1,4 +1,4 @@
-"""What users have had that is no part of their histories, and the users whom filters dropped."""
+"""Items that users have had beside their histories, and the users whom filters dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a data set looks like in a few numbers."""
+"""Statistics of a data set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a data set looks like in a few numbers; counts are of interactions, not sums of weights.
+    """Statistics of a data set; counts are of interactions, not sums of weights.
 
     `gini` is that of the items' popularity: 0 if all items are equally popular, towards 1 if few have it all.
     """

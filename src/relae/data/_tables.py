@@ -112,7 +112,7 @@ def _by_role(rows: pl.DataFrame, roles: Roles) -> pl.DataFrame:
 
 
 def is_table(path: FilePath) -> bool:
-    """Tell whether the name of a file says that it is a table."""
+    """Return whether the name of a file says that it is a table."""
     return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
 
@@ -199,7 +199,7 @@ def _check_room(file: Path) -> None:
 
 
 def _content(file: Path) -> Content:
-    """Return a file as polars can read it, which opens no names that are not UTF-8, and reads a file more than once."""
+    """Return a path that polars can read, or the bytes of a file that it cannot open by name or read twice."""
     try:
         if file.is_file() and is_unicode(str(file)):
             return file
@@ -281,7 +281,7 @@ def _open_text(source: str, content: Content, separator: str | None) -> Table:
 
 
 def _check_encoding(source: str, first: str) -> None:
-    """Refuse what is not lines of UTF-8, by the first of them."""
+    """Raise if the first lines are not UTF-8."""
     if "\0" in first:
         raise DataError(
             f"{source} is no UTF-8 text, its first line has NUL characters: if it is UTF-16, convert it, as by "
@@ -294,7 +294,7 @@ def _check_encoding(source: str, first: str) -> None:
 
 
 def _check_header(source: str, header: list[str]) -> None:
-    """Refuse a name that several columns have; blank ones, as commas at the end of a line make them, have none."""
+    """Raise if several columns have the same name; blank names, from commas at the end of a line, are allowed."""
     repeated = next((name for name in header if name.strip() and header.count(name) > 1), None)
     if repeated is not None:
         numbers = [str(number) for number, name in enumerate(header, 1) if name == repeated]
@@ -381,7 +381,7 @@ def _lines(content: Content, n_rows: int | None = None) -> Iterator[str]:
 
 
 def _broken_row(text: _Text) -> str | None:
-    """Say which row polars stumbled over, for it does not say so itself; None if that is not found."""
+    """Return a text that names the row which polars could not read; None if it is not found."""
     import polars as pl
 
     row = -1

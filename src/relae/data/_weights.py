@@ -31,7 +31,7 @@ def reweighted(amounts: NDArray[np.float32], weighting: Weighting) -> NDArray[np
 
 
 def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray[np.float64] | float:
-    """Return what age leaves of the weights, 0.5^((latest − t) / half_life)."""
+    """Return the factor of age in the weights, 0.5^((latest − t) / half_life)."""
     if half_life is None:
         return 1.0
     if not (isinstance(half_life, Real) and 0 < half_life < np.inf):
@@ -60,7 +60,7 @@ def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray
 
 
 def faded(matrix: sp.csr_array, times: NDArray[np.int64] | None, fading: float | None) -> NDArray[np.float64] | float:
-    """Return what later items of the same user leave of the weights; see `fading_weights`."""
+    """Return the factor of later items of the same user in the weights; see `fading_weights`."""
     if fading is None or fading == 0:
         return 1.0
     _check_fading(fading)

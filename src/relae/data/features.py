@@ -1,4 +1,4 @@
-"""What items have in common beside their users: categories, tags, numbers, embeddings."""
+"""Features of items: categories, tags, numbers, embeddings."""
 
 from __future__ import annotations
 

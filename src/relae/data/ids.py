@@ -268,7 +268,7 @@ def _plain_integers(values: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64] |
 
 
 def _whole(numbers: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which numbers are integers of 64 bits."""
+    """Return which numbers are integers of 64 bits."""
     if numbers.dtype.kind == "f":
         # float(2**63) itself is one too many.
         return np.asarray((np.floor(numbers) == numbers) & (numbers >= -(2.0**63)) & (numbers < 2.0**63))
@@ -375,7 +375,7 @@ def _strings(values: Sequence[Any]) -> NDArray[np.object_]:
 
 
 def is_unicode(text: str) -> bool:
-    """Tell whether a string can be written as UTF-8, which a lone surrogate cannot."""
+    """Return whether a string can be written as UTF-8, which a lone surrogate cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -363,7 +363,7 @@ class Interactions:
         )
 
     def statistics(self) -> Statistics:
-        """Return what the data set looks like in a few numbers."""
+        """Return statistics of the data set."""
         per_user = np.diff(self.matrix.indptr)
         per_item = np.bincount(self.matrix.indices, minlength=self.n_items)
         return Statistics(

@@ -330,7 +330,7 @@ def _pairs(users: pl.Series, items: pl.Series, data: Interactions) -> Lists:
 
 
 def _check_kept(file: Path, md5: str | None, progress: Progress | None) -> None:
-    """Raise if a file that is there already is not what it should be."""
+    """Raise if an existing file has another checksum than the published one."""
     from relae.datasets._download import md5_of
 
     if md5 is None:

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from relae._common.files import lock_file, made_folder, sync_folder, write_text
 
-# What a download or a fit calls as it goes: the stage in words, and the fraction of it that is done.
+# The callback of a download or a fit: the name of the stage, and the fraction of it that is done.
 from relae._common.progress import Progress
 from relae._common.words import in_bytes
 from relae.errors import DataError
@@ -102,7 +102,7 @@ def md5_of(file: Path, report: Callable[[float], None] = lambda fraction: None) 
 
 
 def _make_room(remote: Remote) -> None:
-    """Refuse before the first byte if the disk cannot hold the last."""
+    """Raise before the download starts if the disk has no room for the whole file."""
     arrived = remote.part.stat().st_size if remote.part.exists() else 0
     if remote.size is not None and shutil.disk_usage(remote.target.parent).free < remote.size - arrived:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -236,7 +236,7 @@ def _remember_validator(remote: Remote, response: Any) -> None:
 
 
 def _check(remote: Remote, report: Progress) -> None:
-    """Move a file aside that is not what it should be."""
+    """Check the sum of a file, and move it aside if it is wrong."""
     if remote.md5 is not None:
         stage = f"checking {remote.target.name}"
         actual = md5_of(remote.part, lambda fraction: report(stage, fraction))

@@ -168,7 +168,7 @@ def netflix_tar_pieces(file: Path, titles: Titles) -> Iterator[Piece]:
 
 
 def _blocks(files: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Yield pieces together until they are worth the while of a call."""
+    """Yield pieces in blocks that are large enough to be parsed together."""
     block, size = list[Piece](), 0
     for piece in files:
         block.append(piece)

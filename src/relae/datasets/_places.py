@@ -43,7 +43,7 @@ class Place(Protocol):
         ...
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         ...
 
     def label(self, name: str) -> str:
@@ -66,7 +66,7 @@ class Folder:
             raise DataError(f"{file} cannot be read: {error.strerror or error}") from error
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         return (self.path / name).is_file()
 
     def label(self, name: str) -> str:
@@ -94,7 +94,7 @@ class Zip:
             raise DataError(f"{self.path} cannot be read as a zip ({error}). Delete it and get it again") from error
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         try:
             with zipfile.ZipFile(self.path) as archive:
                 return self._member(archive, name) is not None

@@ -44,7 +44,7 @@ class Form:
     read: Callable[[Path, float | None], Raw]
 
     def found_in(self, folder: Path) -> bool:
-        """Tell whether all the files are there; a name may be a pattern."""
+        """Return whether all the files are there; a name may be a pattern."""
         return all(any(folder.glob(name)) for name in self.needs)
 
 

@@ -273,7 +273,7 @@ class _Blocks(Solver):
 
 
 def _nobody(fraction: float) -> None:
-    """Take progress that nobody asked for."""
+    """Ignore progress."""
 
 
 def _forecast(
@@ -299,7 +299,7 @@ def _tile(items: int, cluster: Cluster, itemsize: int) -> int:
 
 
 def _room(n: int, dtype: str, scratch: str | os.PathLike[str] | None) -> Dense:
-    """Return the array that takes the result: in memory, or a file of the scratch folder."""
+    """Return the array for the result: in memory, or a file of the scratch folder."""
     needed = n * n * np.dtype(dtype).itemsize
     if scratch is None:
         if needed > 0.8 * available_memory():

@@ -247,7 +247,7 @@ def _unseen(lists: NDArray[np.int64], seen: Csr, k: int) -> NDArray[np.int64]:
 
 
 def _fingerprint(split: Split) -> str:
-    """A short sum of what was to be found, and among what, by which results of other truths are told apart."""
+    """Return a checksum of the truth and the candidates, to detect results of another truth."""
     digest = hashlib.md5(split.truth.indptr.astype(np.int64).tobytes(), usedforsecurity=False)
     digest.update(split.truth.indices.astype(np.int64).tobytes())
     if split.candidates is not None:

@@ -12,7 +12,7 @@ Counts = NDArray[np.int64]
 
 
 def head_items(item_counts: Counts, share: float = 0.2, order: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
-    """Tell which items are the head : (items,): the ceil(share · n) with the most users, of the n that have users.
+    """Return which items are the head : (items,): the ceil(share · n) with the most users, of the n that have users.
 
     Items that nobody has, which a model can only know by their features, do not make the head larger.
 

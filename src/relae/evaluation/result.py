@@ -54,7 +54,7 @@ class _Shown(Tabular):
         return pd.DataFrame(self.records())
 
     def to_json(self) -> str:
-        """Return the figures as JSON in ASCII, with null for what is not a number."""
+        """Return the figures as JSON in ASCII, with null for NaN."""
         rows = [{name: _jsonable(value) for name, value in row.items()} for row in self.records()]
         return json.dumps(rows, indent=1)
 

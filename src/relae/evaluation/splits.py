@@ -378,7 +378,7 @@ def _joined(
     return np.concatenate([ours, np.full(len(added), None) if others is None else others[added]])
 
 
-# --- small change ----------------------------------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------------------
 
 
 def _check_share(**shares: float) -> None:
@@ -420,7 +420,7 @@ def _places(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[
 
 
 def _first(ranks: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:
-    """Tell which entries are among the first share of their row; at least one is."""
+    """Return which entries are among the first share of their row; at least one is."""
     wanted = np.maximum(1, (share * np.diff(x.indptr)).astype(np.int64))
     return np.asarray(ranks < wanted[_owners(x)])
 

@@ -15,7 +15,7 @@ _MOST_PARTS, _LEAST_USERS = 20, 25  # of lengths, and of users in each part
 
 
 def means(values: Values, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """The mean of what is not NaN in each column : (metrics,); NaN where nothing is. `weights` : (users,)."""
+    """Return the mean of each column without NaN : (metrics,); NaN where all are NaN. `weights` : (users,)."""
     counted = ~np.isnan(values) * (1.0 if weights is None else weights[:, None])
     users = counted.sum(axis=0)
     sums = (counted * np.nan_to_num(values)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Numbers without meaning: the inverse, Gram matrices, products with sparse matrices, top-k."""
+"""General linear algebra: the inverse, Gram matrices, products with sparse matrices, top-k."""
 
 from relae.linalg.als import aligned, als_rows
 from relae.linalg.layout import (

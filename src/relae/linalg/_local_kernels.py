@@ -189,7 +189,7 @@ def _cholesky(a):
 
 @compiled()
 def _inverse_column(a, column, out):
-    """Column `place` of the inverse of a positive definite A, given by its lower triangle; NaN if A is not definite."""
+    """One column of the inverse of a positive definite A, given by its lower triangle; NaN if A is not definite."""
     k = len(a)
     if not _cholesky(a):
         out[:] = np.nan

@@ -42,7 +42,7 @@ def run(kernel: str, *arguments: Any) -> None:
 
 
 def _load(kernel: str) -> Any:
-    """Return a kernel as the settings demand it by now."""
+    """Return a kernel, compiled with the present settings."""
     from relae.linalg._compile import settings
 
     if _is_forked and settings.parallel:
@@ -59,7 +59,7 @@ def _load(kernel: str) -> Any:
 
 
 def _forget() -> None:
-    """Have the kernels imported again, which compiles them with the settings of now."""
+    """Forget the imported kernels, so that they are compiled with the present settings."""
     _loaded.clear()
     for room in _ROOMS:
         sys.modules.pop(f"relae.linalg.{room}", None)

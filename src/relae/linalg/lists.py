@@ -22,7 +22,7 @@ def ranked_sums(
         Columns; what is not a column of `stored`, such as −1, is never found.
     stored : (rows, columns)
     gains : (columns, groups)
-        What a column adds to a group; 0 if it is none of its own.
+        What a column adds to a group; 0 if it is not in the group.
     discounts : (length,)
     cutoffs : rising
 

@@ -41,7 +41,7 @@ def csr_parts(name: str, matrix: Csr) -> dict[str, NDArray[Any]]:
 
 
 def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int], *, copy: bool = True) -> Csr:
-    """Return the matrix that `csr_parts` took apart; one which is none is a ValueError.
+    """Return the matrix that `csr_parts` took apart; raise a ValueError if it is not valid.
 
     The arrays are as `csr_layout` expects them. Compiled code trusts what it is given, so that the positions are always
     checked: no row and no column lies outside of the matrix. A copy is in memory, and its order and values are
@@ -66,7 +66,7 @@ def csr_from_parts(name: str, arrays: Arrays, shape: tuple[int, int], *, copy: b
 
 
 def fingerprint(*matrices: Csr | NDArray[Any]) -> str:
-    """A sum of shapes and entries, by which other matrices and arrays are told apart."""
+    """Return a checksum of shapes and entries, to tell matrices and arrays apart."""
     digest = hashlib.sha256()
     for matrix in matrices:
         digest.update(repr(matrix.shape).encode())

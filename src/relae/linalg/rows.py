@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix, twins by what is in them."""
+"""Rows of a sparse matrix, found by their content."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -37,5 +37,5 @@ def top_k(
 
 
 def load_kernels() -> None:
-    """Wake the compiler, which takes most of a second at the first use of a kernel in a process."""
+    """Load the compiler and the kernels, which takes most of a second at their first use in a process."""
     top_k(np.zeros((1, 1), np.float32), 1)

@@ -239,7 +239,7 @@ class LinearAutoencoder(HistoryRecommender):
         return dial if xi is None else dial._replace(xi=xi)
 
     def _check_dials(self, dropout: float) -> None:
-        """Raise a ValueError if a dial cannot stand where it does, on an inverse with this dropout."""
+        """Raise a ValueError if a dial has a value that it cannot have with this dropout."""
         algebra.check_dial(self._dial())
 
     def _input_scaling(self) -> NDArray[np.float64] | None:
@@ -290,7 +290,7 @@ class LinearAutoencoder(HistoryRecommender):
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
-        """Recommend for several ξ at the price of one projection: an (ids, scores) as of `recommend` for each.
+        """Recommend for several ξ at the cost of one projection: an (ids, scores) as of `recommend` for each.
 
         A `Dial` stands for ξ together with α and γ; each α costs a projection.
         """
@@ -328,7 +328,7 @@ class LinearAutoencoder(HistoryRecommender):
         return self._turned(self._dial()._replace(**self._given_dials(values)))
 
     def _given_dials(self, values: Mapping[str, float | None]) -> dict[str, float]:
-        """Return the dials that are not None; a TypeError for a name that is none."""
+        """Return the dials that are not None; a TypeError for an unknown name."""
         strangers = [name for name in values if name not in self.dials]
         if strangers:
             raise TypeError(f"there is no dial {', '.join(strangers)}: the dials are {', '.join(self.dials)}")
@@ -339,7 +339,7 @@ class LinearAutoencoder(HistoryRecommender):
         raise NotImplementedError
 
     def _as_dials(self, xis: Iterable[float | Dial]) -> list[Dial]:
-        """Numbers are values of ξ, with the model's α and γ."""
+        """Return dials; a number is a value of ξ, with the model's α and γ."""
         return [algebra.check_dial(each if isinstance(each, Dial) else self._dial(each)) for each in xis]
 
     def project(self, batch: Csr) -> Dense:
@@ -368,7 +368,7 @@ class LinearAutoencoder(HistoryRecommender):
 
     @property
     def holds_histories(self) -> bool:
-        """It does in the dual form, whose K⁻¹ goes with X."""
+        """True in the dual form, which holds X beside K⁻¹."""
         return self.inverse_.held_rows is not None
 
     def users_at_once(self) -> int:
@@ -570,7 +570,7 @@ def _fitted_number(facts: Mapping[str, Any], name: str) -> float:
 
 
 def _plan(record: dict[str, Any]) -> Plan:
-    """Return the plan that `asdict` took apart; a ValueError if one of its figures is none."""
+    """Return the plan that `asdict` took apart; a ValueError if one of its figures is not a number."""
     forecasts = tuple(map(_forecast, record["forecasts"]))
     figures = {name: whole(record, name) for name in record if name not in ("chosen", "forecasts")}
     return Plan(**figures, chosen=_forecast(record["chosen"]), forecasts=forecasts)

@@ -146,7 +146,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
 
 
 def _check_new_users(model: "LinearAutoencoder", added: Interactions, data: Any) -> None:
-    """Refuse users of the fit, who would count twice. Rows without ids are new users by definition."""
+    """Raise a DataError for users of the fit, who would count twice. Rows without ids are new users by definition."""
     if added.users.positional:
         return
     users = data.users if isinstance(data, Interactions) and not data.users.positional else model.users_

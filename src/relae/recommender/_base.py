@@ -97,7 +97,7 @@ class HistoryRecommender(Estimator, ABC):
         Raw ids of the users of the fit, as far as they had any; None if the model cannot tell who they were.
     """
 
-    # What a model can do: facts that its class states, and nobody finds out in another way.
+    # What a model can do: stated by its class, and asked nowhere else.
     folds_in: ClassVar[bool] = True
     """Scores users whom it has not been fitted to."""
     trains: ClassVar[bool] = False
@@ -142,7 +142,7 @@ class HistoryRecommender(Estimator, ABC):
 
     @abstractmethod
     def project(self, batch: Csr) -> Dense:
-        """Return what `score_scale` turns into scores of items that are not in the history : (users, items)."""
+        """Return projections of histories; times `score_scale` they are scores of unseen items : (users, items)."""
 
     def search_space(self) -> Mapping[str, Range]:
         """Return the ranges to search: the `SPACE`, without parameters that have no effect beside others."""
@@ -245,7 +245,7 @@ class HistoryRecommender(Estimator, ABC):
         progress: Progress | None = None,
     ) -> None:
         """Save the model as a folder that `relae.load` opens; see `relae.store.save`."""
-        import relae  # the front door, which opens the room above when it is first used
+        import relae  # imported late, because `store` imports this package
 
         relae.store.save(self, path, form=form, histories=histories, title=title, progress=progress)
 
@@ -266,7 +266,7 @@ class HistoryRecommender(Estimator, ABC):
         }
 
     def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
-        """Take up what `state` gave, in arrays of the layout; a ValueError or KeyError if it cannot have given that.
+        """Restore the fit from what `state` returned; a ValueError or KeyError if it is not valid.
 
         Every position by which arrays are read later has to be checked here: compiled code trusts it.
         """
@@ -486,7 +486,7 @@ class HistoryRecommender(Estimator, ABC):
         return (ids[0], scores[0]) if histories.single else (ids, scores)
 
     def facts(self) -> dict[str, str]:
-        """Return what a reader wants to know of a fitted model, as texts by name."""
+        """Return the main facts of a fitted model, as texts by name."""
         return {"fitted to": f"{self.n_users_:,} users × {len(self.items_):,} items"}
 
     def _repr_html_(self) -> str:

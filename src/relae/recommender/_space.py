@@ -1,4 +1,4 @@
-"""What is worth tuning of a model."""
+"""Ranges of parameters to search."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ class Range:
             raise ValueError(f"a range goes up{', from above 0 if it is logarithmic' * self.log}, got {self!r}")
 
     def up_to(self, most: float) -> "Range":
-        """Return the range between the same proportions that ends at `most`; itself if it ends before, or cannot."""
+        """Return the range scaled to end at `most`; the range itself if it ends before that, or cannot be scaled."""
         if not 0 < most < self.high:
             return self
         return replace(self, low=self.low * most / self.high, high=most)

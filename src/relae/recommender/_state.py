@@ -1,4 +1,4 @@
-"""What a fit has found, in a shape that can be saved."""
+"""The state of a fit in a form that can be saved."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

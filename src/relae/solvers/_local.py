@@ -129,7 +129,7 @@ class LocalInverse(Inverse):
 
 
 def _sharing_a_row(x: Csr, items: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """Tell which items share a row with one of some items, these included : (items,)."""
+    """Return which items share a row with one of some items, these included : (items,)."""
     touched = np.zeros(x.shape[1], bool)
     touched[items] = True
     has = sp.csr_array((np.ones(len(x.indices), np.float32), x.indices, x.indptr), shape=x.shape)
@@ -139,13 +139,13 @@ def _sharing_a_row(x: Csr, items: NDArray[np.integer[Any]]) -> NDArray[np.bool_]
 
 
 def check_neighbours(neighbours: int, nearest_by: str) -> None:
-    """Raise a ValueError if there cannot be so many neighbours, or they cannot be chosen so."""
+    """Raise a ParameterError if the number of neighbours, or the way to choose them, is not allowed."""
     check_whole("neighbours", neighbours)
     check_nearest_by(nearest_by)
 
 
 def check_nearest_by(nearest_by: str) -> None:
-    """Raise a ValueError if neighbours cannot be chosen so."""
+    """Raise a ParameterError if there is no such way to choose neighbours."""
     if nearest_by not in ("cosine", "count"):
         refuse("nearest_by", nearest_by, "be 'cosine' or 'count'")
 

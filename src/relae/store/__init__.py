@@ -117,7 +117,7 @@ class Saved:
 
     @cached_property
     def histories(self) -> Interactions | None:
-        """The histories of the users who were saved with the model, and what else they have seen; None if there are none."""
+        """The saved histories of users, and what else they have seen; None if the model was saved without them."""
         try:
             users = read_users(self._arrays, self.info["data"], self.model.items_)
         except _IMPOSSIBLE as error:

@@ -105,7 +105,7 @@ class Place:
 
 
 def _check_content(path: Path) -> None:
-    """Refuse a folder that holds anything but a model of ours or what a killed save has left."""
+    """Raise if a folder holds anything but a relae model or the remains of a killed save."""
     if not path.is_dir():
         return
     if (path / RECORD).exists():

@@ -1,4 +1,4 @@
-"""The reading half of a model folder: nothing in it is believed before it is checked.
+"""Read a model folder; everything in it is checked before it is used.
 
 The record is read first, and checked against what the model expects; then the files against the record. Only then is an
 array mapped. Whatever a folder says, it can at most give wrong numbers: it runs no code, reads no file of others, and
@@ -233,7 +233,7 @@ def _read_array(file: BufferedReader, entry: Record, verify: bool) -> NDArray[An
 
 
 def agrees(file: BufferedReader, entry: Record) -> bool:
-    """Tell whether a file has the content that a record says."""
+    """Return whether a file has the content that a record says."""
     return hashlib.file_digest(file, "sha256").hexdigest() == entry.get("sha256")
 
 

@@ -1,4 +1,4 @@
-"""How large the folder of a linear autoencoder will be, before anything is fitted."""
+"""Forecast the size of the folder of a linear autoencoder before it is fitted."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -55,7 +55,7 @@ def forecast_size(
 
 
 def _items(data: Interactions) -> Iterator[Shape]:
-    """Ids, titles and counts, and the three vectors of an inverse: its penalty, its diagonal, the squares of X."""
+    """Return the bytes of ids, titles, counts, and of the penalty, the diagonal and the squares of X of an inverse."""
     yield _flat(data.items.encode())
     if data.titles is not None:
         yield _flat(encode_texts(data.titles))
@@ -75,7 +75,7 @@ def _inverse(data: Interactions, form: str, solver: Solver) -> Iterator[Shape]:
 
 
 def _features(data: Interactions, dtype: np.dtype[Any]) -> Iterator[Shape]:
-    """The features themselves, and the inverse of features where some items have nothing else."""
+    """Return the bytes of the features, and of their inverse where some items have nothing else."""
     if data.features is None:
         return
     matrix = data.features.matrix

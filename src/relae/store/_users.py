@@ -21,7 +21,7 @@ _OWN = "x"  # what the histories of the fit are called in a model that has them 
 
 
 def user_arrays(histories: Interactions, items: Ids, own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return users and all that is known of them on the columns of a model, but for what it has itself (`own`)."""
+    """Return users and their histories on the columns of a model, without the arrays that it has itself (`own`)."""
     encoded = encode(histories, items)
     parts = csr_parts("histories", encoded.matrix)
     arrays: dict[str, Any] = {"users": histories.users.encode()} | ({} if _has(own, parts) else parts)
@@ -46,7 +46,7 @@ def user_facts(histories: Interactions | None, arrays: Mapping[str, Any], users_
 
 
 def _where_user_ids_are(users: Ids | None, histories: Interactions | None) -> str:
-    """Tell how a folder knows the users of the fit: by its histories, not at all, or because they had no ids.
+    """Return how a folder knows the users of the fit: by its histories, not at all, or because they had no ids.
 
     A folder without histories holds nothing by which a person could be told to be among the users.
     """
@@ -105,7 +105,7 @@ def check_user_facts(facts: Mapping[str, Any]) -> None:
 
 
 def read_users(arrays: Arrays, facts: Mapping[str, Any], items: Ids) -> Interactions | None:
-    """Return users and all that is known of them, None if there are none; a ValueError or KeyError if it cannot be."""
+    """Return users with their histories, None if there are none; a ValueError or KeyError if the arrays are invalid."""
     if "users" not in arrays:
         return None
     name = "histories" if "histories_starts" in arrays else _OWN

@@ -36,7 +36,7 @@ class Tried(Protocol):
 
 @dataclass(frozen=True)
 class BoxSearch:
-    """A budget of trials: the model's own parameters, a few places spread evenly, then where most is expected.
+    """A budget of trials: the model's own parameters, a few points spread evenly, then where most is expected.
 
     Places are of the unit cube, logarithmic where the range is. What is expected comes from a Gaussian process, by
     expected improvement; the last few trials go where the best value is expected. There is no chance in it: the seed
@@ -99,14 +99,14 @@ class BoxSearch:
         return [{}]
 
     def _near(self, seen: Array, values: Array) -> Array:
-        """Return places around the best so far : (places, dimensions)."""
+        """Return points around the best so far : (points, dimensions)."""
         if not len(seen):
             return np.empty((0, len(self.space)))
         steps = np.random.default_rng(self.seed).standard_normal((_NEAR, len(self.space)))
         return np.asarray((seen[int(np.argmax(values))] + _STEP * steps).clip(0.0, 1.0))
 
     def _free(self, points: Array, done: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the different parameters of places, without those that were tried."""
+        """Return the distinct parameters of points, without those that were tried."""
         settings = {tuple(setting.values()): setting for setting in map(self._parameters, points)}
         return [setting for setting in settings.values() if setting not in done]
 
@@ -125,11 +125,11 @@ class BoxSearch:
         return candidates[int(np.argmax(improvement(means["value"], spread["value"], float(values.max()))))]
 
     def _parameters(self, point: Array) -> dict[str, Any]:
-        """Return the parameters of a place, with three digits or as whole numbers."""
+        """Return the parameters of a point, with three digits or as whole numbers."""
         return {name: _value(ranged, float(at)) for (name, ranged), at in zip(self.space.items(), point, strict=True)}
 
     def _point(self, parameters: Mapping[str, Any]) -> Array | None:
-        """Return the place of parameters; None if one of them is no number, as those may be that come from the data."""
+        """Return the point of parameters; None if one of them is not a number, as with a default that the data set."""
         parts = [_part(ranged, parameters[name]) for name, ranged in self.space.items()]
         return None if None in parts else np.array(parts, np.float64)
 

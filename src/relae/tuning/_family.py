@@ -217,7 +217,7 @@ def fit_facts(model: Any) -> dict[str, Any]:
 
 
 def remarks(model: HistoryRecommender, trials: Sequence[Trial]) -> list[str]:
-    """Return what a reader has to know of the best of each model: some rest on a part of the trials."""
+    """Return remarks on the best of each model, such as that it rests on a part of the trials."""
     plain = sum(trial.parameters["dropout"] == 0 for trial in trials)
     texts = []
     if plain < len(trials):

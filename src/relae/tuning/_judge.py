@@ -1,4 +1,4 @@
-"""What validation users say of a configuration: how much each of them counts, and which differences can be told."""
+"""Compare configurations by validation users: the weight of each user, and which differences are significant."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -49,7 +49,7 @@ class Judge:
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
     def means(self, evaluation: Evaluation) -> dict[str, float]:
-        """Return the weighted mean of each metric, and what is not counted by user as it is."""
+        """Return the weighted mean of each metric; metrics of all lists together stay as they are."""
         figures = {name: float(means(values[:, None], self.weights)[0]) for name, values in evaluation.values.items()}
         return figures | dict(evaluation.overall)
 
@@ -75,12 +75,12 @@ class Gap(NamedTuple):
 
     @property
     def significant(self) -> bool:
-        """True if the two can be told apart."""
+        """True if the 95% interval of the difference does not contain 0."""
         return abs(self.difference) > self.margin
 
     @property
     def better(self) -> bool:
-        """True if the first is better, and can be told from the second."""
+        """True if the first is significantly better than the second."""
         return self.difference > self.margin
 
     @property

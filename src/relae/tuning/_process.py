@@ -1,4 +1,4 @@
-"""A Gaussian process over a few trials: what to expect at places where nothing was tried yet."""
+"""A Gaussian process over a few trials: predictions where nothing was tried yet."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ _NOISE = 1e-3  # of the surface's spread: means over users are not quite smooth
 
 
 def finite(values: Array) -> Array:
-    """Return values of which what is not a number counts as the least of the others, or as 0."""
+    """Replace NaN by the smallest other value, or by 0 if there is none."""
     known = values[np.isfinite(values)]
     return np.where(np.isfinite(values), values, known.min() if len(known) else 0.0)
 

@@ -149,14 +149,14 @@ class Space:
         return [axis.name for axis in self.axes]
 
     def setting(self, point: Iterable[float]) -> Setting:
-        """Return the parameters of a place: the nearest steps there are, or octaves of the scale with three digits."""
+        """Return the parameters of a point: the nearest steps there are, or octaves of the scale with three digits."""
         pairs = list(zip(self.axes, map(float, point), strict=True))
         setting = {axis.name: _nearest(axis.steps, at) for axis, at in pairs if not axis.octaves}
         scaled = {axis.name: three_digits(self.scale(setting) * 2.0**at) for axis, at in pairs if axis.octaves}
         return {name: (scaled | setting)[name] for name in self.names}
 
     def point(self, setting: Mapping[str, Any]) -> tuple[float, ...]:
-        """Return the place of parameters."""
+        """Return the point of parameters."""
         scale = self.scale(dict(setting))
         return tuple(
             float(np.log2(setting[axis.name] / scale)) if axis.octaves else setting[axis.name] for axis in self.axes
@@ -222,7 +222,7 @@ class Auto:
         return settings[free[int(np.argmax(self._promise(known, points[free], self.budget - len(trials))))]]
 
     def _candidates(self, trials: Sequence[Trial]) -> Array:
-        """Return places to choose from : (candidates, axes), with room around the best so far."""
+        """Return points to choose from : (candidates, axes), with room around the best so far."""
         best = self.space.point(max(trials, key=lambda trial: _best(trial, self.objective)).parameters)
         steps = []
         for axis, at in zip(self.space.axes, best, strict=True):
@@ -236,7 +236,7 @@ class Auto:
         return predict(seen, surfaces, points, list(product(*(axis.lengths for axis in self.space.axes))))
 
     def _promise(self, trials: Sequence[Trial], points: Array, left: int) -> Array:
-        """Return what a trial at each place promises : (places,)."""
+        """Return the expected gain of a trial at each point : (points,)."""
         seen = np.array([self.space.point(trial.parameters) for trial in trials])
         if self.constraint is None:
             return self._gain(trials, seen, points, self.objective, left)
@@ -268,7 +268,7 @@ class Auto:
         return {name: value for name, value in constants.items() if (name in self.space.names) == fit}
 
     def _holds(self, constants: Mapping[str, float], points: Array) -> Any:
-        """Return whether the constants of a model hold at each place : (places,)."""
+        """Return whether the constants of a model hold at each point : (points,)."""
         held = self._held(constants, fit=True)
         columns = [points[:, self.space.names.index(name)] == value for name, value in held.items()]
         return np.logical_and.reduce(columns) if columns else np.ones(len(points), bool)

@@ -11,7 +11,7 @@ from relae.recommender import HistoryRecommender
 
 
 class Epoch(NamedTuple):
-    """A point of a learning curve; the value on validation users is not a number where they were not asked."""
+    """A point of a learning curve; the value on validation users is NaN where they were not evaluated."""
 
     epoch: int
     seconds: float
@@ -47,13 +47,13 @@ class Training:
         return cls(marks, int(trained.best_epoch_), int(trained.epochs_), str(trained.stopped_))
 
     def record(self) -> dict[str, Any]:
-        """Return the training as JSON has it, which knows no number that is none."""
+        """Return the training for JSON, with None for NaN."""
         curve = [[part if isfinite(part) else None for part in mark] for mark in self.curve]
         return {"curve": curve, "best_epoch": self.best_epoch, "epochs": self.epochs, "stopped": self.stopped}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Training":
-        """Return the training of such a record."""
+        """Return the training that `record` wrote."""
         curve = tuple(
             Epoch(int(epoch), *(float("nan") if part is None else float(part) for part in rest))
             for epoch, *rest in record["curve"]
@@ -62,7 +62,7 @@ class Training:
 
 
 def check_users(model: HistoryRecommender, split: Split) -> None:
-    """Refuse a split of users whom a model cannot know."""
+    """Raise a DataError if a model cannot know the users of a split."""
     if split.new_users and not model.folds_in:
         raise DataError(
             f"{type(model).__name__} knows only the users whom it is fitted to, and those of this split "

@@ -30,7 +30,7 @@ class Point:
     groups: Groups = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
-        """A metric, such as `point["ndcg@100"]`; −inf where it is not a number, so that it is never the best."""
+        """A metric, such as `point["ndcg@100"]`; −inf where it is NaN, so that it is never the best."""
         value = self.metrics[name]
         return value if np.isfinite(value) else -np.inf
 
@@ -79,7 +79,7 @@ class Trial:
 
     @classmethod
     def from_json(cls, line: str) -> "Trial":
-        """Return the trial of such a line."""
+        """Return the trial that `to_json` wrote."""
         record = json.loads(line)
         training = record.pop("training")
         points = tuple(

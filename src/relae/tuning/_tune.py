@@ -131,7 +131,7 @@ def _is_cut(trial: Trial) -> bool:
     return trial.training is not None and trial.training.stopped == "time"
 
 
-# --- where to begin ----------------------------------------------------------------------------------------------
+# --- the start -------------------------------------------------------------------------------------------------
 
 
 class _Begin(NamedTuple):
@@ -177,7 +177,7 @@ def _within(
 
 
 def _space(model: HistoryRecommender, space: Mapping[str, Range] | None) -> dict[str, Range]:
-    """Return what is searched; nothing, or a stranger among it, is an error."""
+    """Return what is searched; a ValueError if it is empty or has an unknown parameter."""
     name = type(model).__name__
     searched = model.search_space() if space is None else space
     if not searched:

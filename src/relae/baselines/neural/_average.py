@@ -32,7 +32,7 @@ class Average:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Let the network have the average for its weights."""
+        """Replace the weights of the network by the average, for the time of a block."""
         self._exchange()
         try:
             yield
@@ -48,7 +48,7 @@ class Average:
         return {"steps": np.array(self.steps), **{str(at): mean.numpy() for at, mean in enumerate(self.means)}}
 
     def restore(self, arrays: Arrays) -> None:
-        """Take it up again."""
+        """Restore the average from a checkpoint."""
         self.steps = int(arrays["steps"])
         for at, mean in enumerate(self.means):
             mean.copy_(torch.from_numpy(np.array(arrays[str(at)])))

@@ -65,7 +65,7 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Give it back."""
+    """Restore the state of Adam."""
     state: dict[int, dict[str, torch.Tensor]] = {}
     for key, array in arrays.items():
         at, _, name = key.partition("/")

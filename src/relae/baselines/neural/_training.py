@@ -1,4 +1,4 @@
-"""One loop for all: draw batches, take a step of Adam, look at the validation, keep the best, and survive a kill."""
+"""The training loop: batches, steps of Adam, validation, the best epoch, and checkpoints."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ Found = dict[str, NDArray[Any]]
 
 
 def even_parts(total: int, size: int) -> Iterator[tuple[int, int]]:
-    """From where to where each batch of an epoch goes: as few as can be of at most `size`, and all alike.
+    """Return the bounds of the batches of an epoch: as few as possible, of equal size and at most `size`.
 
     A last batch of a few draws would be noise, for which Adam takes a step as long as for any other.
     """
@@ -36,7 +36,7 @@ def even_parts(total: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 class Network(nn.Module):
-    """What can be trained."""
+    """A network that can be trained."""
 
     warm_up = 0  # epochs before all of it learns: none of them is kept as the best, or ends the training
 
@@ -62,7 +62,7 @@ class Network(nn.Module):
 
 @dataclass
 class Outcome:
-    """How far a training is, and the best that it has found."""
+    """The state of a training and its best epoch."""
 
     epoch: int = 0
     seconds: float = 0.0
@@ -73,7 +73,7 @@ class Outcome:
     arrays: Found = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """Everything but the arrays, as JSON has it."""
+        """Return everything but the arrays, for JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "arrays"}
 
 
@@ -203,7 +203,7 @@ def _between(progress: Progress | None, low: float, high: float) -> Callable[[fl
     return lambda fraction: progress("train", low + (high - low) * fraction)
 
 
-# --- breaks ------------------------------------------------------------------------------------------------------
+# --- checkpoints ---------------------------------------------------------------------------------------------------
 
 
 def _begun(
