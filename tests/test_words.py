@@ -1,0 +1,49 @@
+"""The words of the source: docstrings of functions say what they do, and names say what they hold."""
+
+import ast
+import re
+from pathlib import Path
+
+import relae
+
+SOURCE = Path(relae.__file__).parent
+# Rooms that are still to be gone through; the list only shrinks.
+OLD = ("cli/", "serve/", "analysis/report/", "report/", "experiments/", "comparison/", "reproduce/", "catalog/")
+QUESTIONS = re.compile(r"(What|How|Whether|Who|Whose|Whom|Where|Which|When|Why)\b")
+EMPTY_NAMES = {"found", "given", "place", "places", "told", "asked"}
+
+TREES = {
+    module: ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(SOURCE.rglob("*.py"))
+    if not (module := path.relative_to(SOURCE).as_posix()).startswith(OLD)
+}
+
+
+def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return all functions and methods of a module."""
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def test_docstrings_of_functions_do_not_begin_with_a_question():
+    """Write `Return the columns …`, not `What the columns are`."""
+    wrong = [
+        f"{module}: {function.name}: {text.splitlines()[0]}"
+        for module, tree in TREES.items()
+        for function in functions(tree)
+        if (text := ast.get_docstring(function)) and QUESTIONS.match(text)
+    ]
+    assert wrong == []
+
+
+def test_no_name_carries_nothing():
+    """Call a thing what it is: `columns`, `histories`, `path`."""
+    wrong = []
+    for module, tree in TREES.items():
+        names = {function.name for function in functions(tree)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.arg):
+                names.add(node.arg)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+        wrong += [f"{module}: {name}" for name in sorted(names & EMPTY_NAMES)]
+    assert wrong == []
