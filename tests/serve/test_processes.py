@@ -119,18 +119,18 @@ _handlers.search = search
 """
 
 
-@pytest.mark.parametrize("query", ["for ever", "without the loop"])
-def test_a_worker_with_an_endless_call_is_replaced(folder, tmp_path, query):
+def test_a_worker_with_an_endless_call_is_replaced(folder, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(ENDLESS)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
     with running(folder, workers=2, hang_seconds=2, env={"PYTHONPATH": path}) as (process, client):
-        before = {child.pid for child in children(process)}
-        with pytest.raises(httpx.TransportError):
-            client.get("/v1/items", params={"q": query})
-        hanging = process.said("a worker hangs")["pid"]
-        new = process.said("ready")["pid"]
-        assert {child.pid for child in children(process)} == before - {hanging} | {new}
-        assert client.get("/v1/items", params={"q": "star"}).status_code == 200
+        for query in ("for ever", "without the loop"):
+            before = {child.pid for child in children(process)}
+            with pytest.raises(httpx.TransportError):
+                client.get("/v1/items", params={"q": query})
+            hanging = process.said("a worker hangs")["pid"]
+            new = process.said("ready")["pid"]
+            assert {child.pid for child in children(process)} == before - {hanging} | {new}
+            assert client.get("/v1/items", params={"q": "star"}).status_code == 200
 
 
 def test_one_process_with_an_endless_call_can_be_stopped(folder, tmp_path):
@@ -203,10 +203,13 @@ def test_a_port_that_is_taken(folder):
         run(Settings(path=folder, host="no.such.host.invalid", port=0))
 
 
-def test_without_a_key_an_open_address_is_warned_of(folder):
-    with running(folder, host="0.0.0.0") as (process, client):
+def test_an_open_address_without_a_key_and_the_dual_form_are_pointed_out(tmp_path):
+    x = (np.random.default_rng(0).random((10, 30)) < 0.3).astype(np.float32)
+    store.save(RDLAE(l2=5.0).fit(x, solver="dual"), tmp_path / "dual")
+    with running(tmp_path / "dual", host="0.0.0.0") as (process, client):
         assert client.get("/healthz").status_code == 200
         assert any("set an API key" in line["event"] for line in process.lines)
+        assert any("dual form" in line["event"] for line in process.lines)
 
 
 def test_on_ipv6(folder):
@@ -216,13 +219,6 @@ def test_on_ipv6(folder):
         pytest.skip("there is no IPv6 here")
     with running(folder, host="::1") as (_, client):
         assert client.get("/healthz").status_code == 200
-
-
-def test_the_dual_form_is_pointed_out(tmp_path):
-    x = (np.random.default_rng(0).random((10, 30)) < 0.3).astype(np.float32)
-    store.save(RDLAE(l2=5.0).fit(x, solver="dual"), tmp_path / "dual")
-    with running(tmp_path / "dual") as (process, _):
-        assert any("dual form" in line["event"] for line in process.lines)
 
 
 def test_without_the_extra_the_way_to_it_is_named(folder):
@@ -236,6 +232,7 @@ def test_without_the_extra_the_way_to_it_is_named(folder):
     assert done.stdout.splitlines() == ["RelaeError uvicorn is not installed: pip install 'relae[serve]'"] * 2
 
 
+@pytest.mark.faults
 def test_a_damaged_cache_of_the_compiler_is_a_warning_and_the_service_comes_up(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     rank = "import numpy; from relae.linalg import top_k; top_k(numpy.ones((1, 3), numpy.float32), 2)"
