@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from relae import datasets
-from relae.cli import _datasets
+from relae.cli import app
 from relae.data import Interactions
 from relae.datasets import online_retail
 from relae.errors import DataError
@@ -28,7 +28,7 @@ def empty(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    return CliRunner().invoke(_datasets.app, list(arguments), catch_exceptions=False)
+    return CliRunner().invoke(app, ["datasets", *arguments], catch_exceptions=False)
 
 
 def shown(*arguments):

@@ -1,6 +1,5 @@
 """Evaluating a recommender beside a slow evaluation of its scores, user by user."""
 
-import importlib
 import warnings
 from dataclasses import replace
 
@@ -39,7 +38,6 @@ from .suite import (
     user_value,
 )
 
-MODULE = importlib.import_module("relae.evaluation._evaluate")  # which the function of that name hides
 KS = (7, 3)
 NAMES = [f"thing {column * 7 % 30}" for column in range(30)]
 DATA = Interactions(blocks(), items=NAMES)
@@ -154,7 +152,7 @@ def test_batches_make_no_difference(xis, monkeypatch):
     model = RDLAE(3.0, 0.4, 0.42).fit(split.train)
     whole = evaluate(model, split, METRICS, KS, xis=xis)
     calls = []
-    monkeypatch.setattr(MODULE, "_BATCH_BYTES", 12 * 7 * 11)
+    monkeypatch.setattr("relae.evaluation._evaluate._BATCH_BYTES", 12 * 7 * 11)
     batched = evaluate(model, split, METRICS, KS, xis=xis, progress=lambda stage, done: calls.append((stage, done)))
     for one, other in zip([whole] if xis is None else whole, [batched] if xis is None else batched, strict=True):
         assert one.means == other.means

@@ -1,7 +1,5 @@
 """Every fit checks itself; a bad one is repaired or refused."""
 
-import importlib
-
 import numpy as np
 import pytest
 
@@ -23,7 +21,6 @@ from relae.solvers import (
 from ..oracles import csr, dense_inverse, dense_penalty, example
 
 SOLVERS = ["primal", "dual"]
-solver_module = importlib.import_module("relae.solvers._solver")
 
 
 def hard(scale, seed=0):
@@ -108,14 +105,14 @@ def test_a_repair_without_the_memory_for_it_is_refused(solver, monkeypatch):
         for dtype in ("float32", "float64")
     )
     assert few < many
-    monkeypatch.setattr(solver_module, "available_memory", lambda: (few + many) // 2)
+    monkeypatch.setattr("relae.solvers._solver.available_memory", lambda: (few + many) // 2)
     with pytest.raises(PrecisionError, match="the repair in float64 does not fit") as caught:
         solve(csr(x), dense_penalty(x, {"primal": 1.0, "dual": 0.1}[solver]), solver=solver)
     assert isinstance(caught.value.__cause__, PlanError)
 
 
 def test_no_memory_at_all_is_a_matter_of_the_plan(monkeypatch):
-    monkeypatch.setattr(solver_module, "available_memory", lambda: 1000)
+    monkeypatch.setattr("relae.solvers._solver.available_memory", lambda: 1000)
     with pytest.raises(PlanError, match="are available"):
         solve(csr(np.eye(4, dtype=np.float32)), np.ones(4))
 

@@ -1,7 +1,5 @@
 """The local solver beside dense systems, one support at a time."""
 
-import importlib
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +10,6 @@ from relae.linalg import as_csr, labelled, local_columns, nearest, transpose
 from relae.solvers import Auto, Local, LocalInverse, solve
 
 from ..oracles import csr, dense_inverse, dense_penalty, example, matrices
-
-local = importlib.import_module("relae.solvers._local")
 
 
 def supports(dense, count, by):
@@ -44,8 +40,8 @@ def columns(dense, penalty, members):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("square", [True, False])
 def test_every_column_is_the_closed_form_on_its_support(by, count, weighted, square, monkeypatch):
-    monkeypatch.setattr(local, "SQUARE_BYTES", 1e9 if square else 0)
-    monkeypatch.setattr(local, "BLOCK", 10)
+    monkeypatch.setattr("relae.solvers._local.SQUARE_BYTES", 1e9 if square else 0)
+    monkeypatch.setattr("relae.solvers._local.BLOCK", 10)
     dense = example(60, 25, weighted=weighted)
     penalty = dense_penalty(dense, 4.0, 0.3)
     found = solve(csr(dense), penalty, solver=Local(count, dtype="float64", nearest_by=by))
@@ -135,7 +131,7 @@ def test_auto_says_that_it_takes_an_approximation(monkeypatch):
 
 
 def test_progress_and_blocks(monkeypatch):
-    monkeypatch.setattr(local, "BLOCK", 10)
+    monkeypatch.setattr("relae.solvers._local.BLOCK", 10)
     calls = []
     dense = example(60, 25, weighted=False)
     penalty = dense_penalty(dense, 4.0, 0.3)
