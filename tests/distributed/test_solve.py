@@ -117,6 +117,7 @@ def test_nothing_stays_on_the_workers(client):
     assert held() - before == set()
 
 
+@pytest.mark.faults
 def test_a_worker_killed_in_local_solves(client):
     x = as_csr(interactions(6000, 1600, per_user=30), np.float32)
     penalty = penalty_of(x)
@@ -133,6 +134,7 @@ def undisturbed(shared_client):
     return x, solve(x, penalty_of(x), solver=Dask(shared_client, "primal", tile=128)).inverse
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("after", "holding"),
     [(0.1, "update"), (0.45, "finish"), (0.75, "finish")],

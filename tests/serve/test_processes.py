@@ -80,6 +80,7 @@ def test_two_workers_share_the_work_and_the_counting(folder):
         assert len(answered) == 2, "one worker did all the work"
 
 
+@pytest.mark.faults
 def test_a_worker_that_dies_is_replaced_however_often(folder):
     with running(folder, workers=2) as (process, client):
         for _ in range(7):  # more often than workers may end before they are ready
@@ -93,6 +94,7 @@ def test_a_worker_that_dies_is_replaced_however_often(folder):
         assert process.popen.poll() is None
 
 
+@pytest.mark.faults
 def test_a_worker_that_is_stopped_is_replaced(folder):
     with running(folder, workers=2, hang_seconds=2) as (process, client):
         first, second = (child.pid for child in children(process))
@@ -119,6 +121,7 @@ _handlers.search = search
 """
 
 
+@pytest.mark.faults
 def test_a_worker_with_an_endless_call_is_replaced(folder, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(ENDLESS)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -133,6 +136,7 @@ def test_a_worker_with_an_endless_call_is_replaced(folder, tmp_path):
             assert client.get("/v1/items", params={"q": "star"}).status_code == 200
 
 
+@pytest.mark.faults
 def test_one_process_with_an_endless_call_can_be_stopped(folder, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(ENDLESS)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -145,6 +149,7 @@ def test_one_process_with_an_endless_call_can_be_stopped(folder, tmp_path):
         assert "stopped" in [line["event"] for line in process.rest()]
 
 
+@pytest.mark.faults
 def test_one_that_cannot_be_replaced_does_not_stop_the_others(model, tmp_path):
     path = tmp_path / "live"
     store.save(model, path)
@@ -160,6 +165,7 @@ def test_one_that_cannot_be_replaced_does_not_stop_the_others(model, tmp_path):
         assert len(children(process)) == 2
 
 
+@pytest.mark.faults
 def test_workers_end_with_their_supervisor(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # for what it cannot tidy up any more
     with running(folder, workers=2) as (process, _):
