@@ -16,6 +16,7 @@ from relae.baselines import IALS
 from relae.evaluation import evaluate, hold_out_items
 from relae.tuning import tune
 
+from ..effort import repeat
 from ..oracles import EMPTY_ITEM, brute_force_top_k, csr, example, matrices, new_histories
 from ..real_data import real
 
@@ -100,7 +101,7 @@ def test_each_half_step_lowers_the_loss(model):
     assert fits[0] < loss(X, np.zeros((USERS, 1)), np.zeros((ITEMS, 1)), model)
 
 
-@settings(max_examples=30)
+@settings(max_examples=repeat(10, 30))
 @given(matrices(max_side=7), st.integers(1, 5), st.floats(0.02, 1.0), st.floats(0.02, 1.0))
 def test_any_matrix(x, dim, l2, unobserved_weight):
     x[0, 0] = 1.0

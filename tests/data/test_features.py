@@ -20,6 +20,7 @@ from hypothesis.extra import numpy as hnp
 from relae.data import Features, Interactions, as_features
 from relae.errors import DataError
 
+from ..effort import repeat
 from ..real_data import real
 from .tables import check_form, same, stream
 
@@ -186,7 +187,7 @@ def item_tables(draw):
     return pl.DataFrame(table, schema_overrides=schema)
 
 
-@settings(max_examples=40)
+@settings(max_examples=repeat(15, 40))
 @given(item_tables(), st.integers(1, 3), st.randoms())
 def test_columns_agree_with_a_loop_in_any_order_of_the_rows(table, min_count, random):
     known = Interactions(np.ones((1, 4)), items=[3, 0, 77, 1])
@@ -205,7 +206,7 @@ def test_columns_agree_with_a_loop_in_any_order_of_the_rows(table, min_count, ra
     assert same(known.with_features(table[order], min_count=min_count, **options), found)
 
 
-@settings(max_examples=8)
+@settings(max_examples=repeat(4, 8))
 @given(item_tables())
 def test_every_kind_of_table_gives_the_same(tmp_path_factory, table):
     folder = tmp_path_factory.mktemp("items")

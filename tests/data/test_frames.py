@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from relae.data import Interactions
 from relae.errors import DataError
 
+from ..effort import repeat
 from .tables import as_dict, check_form, core, same, summed, tables
 
 
@@ -88,7 +89,7 @@ def test_counts_are_filtered_once_items_first(table, users, items):
             Interactions.from_frame(table, min_user_count=users, min_item_count=items)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=repeat(10, 25), deadline=None)
 @given(tables().filter(lambda table: len(summed(table)) > 0))
 def test_every_kind_of_table_gives_the_same(tmp_path_factory, table):
     folder = tmp_path_factory.mktemp("tables")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from relae.data import Interactions, _numbering, _scan, _tables
 from relae.errors import DataError
 
+from ..effort import repeat
 from .tables import check_form, dropped_users, same, stream, tables
 
 FOLDERS = itertools.count()
@@ -25,7 +26,9 @@ WRITERS = {
     "csv.gz": lambda frame, path: path.write_bytes(gzip.compress(frame.write_csv().encode())),
 }
 TEXT = [name for name in WRITERS if name != "parquet"]
-in_folders = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+in_folders = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=repeat(15, 60)
+)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from relae.linalg import as_csr
 from relae.solvers import Dual, DualInverse, PrimalInverse, as_solver, solve
 
+from ..effort import repeat
 from ..oracles import (
     EMPTY_ITEM,
     EMPTY_USER,
@@ -177,7 +178,7 @@ def test_float64_is_float64_for_everything_else(solver):
 
 
 @given(matrices(), specs())
-@settings(max_examples=60)
+@settings(max_examples=repeat(20, 60))
 def test_primal_is_dual(x, spec):
     penalty = dense_penalty(x, spec.l2, spec.dropout)
     primal, dual = (solve(csr(x), penalty, solver=as_solver(solver, dtype="float64")).inverse for solver in SOLVERS)
@@ -189,7 +190,7 @@ def test_primal_is_dual(x, spec):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=repeat(20, 60))
 def test_the_dual_form_knows_its_training_users_and_nobody_else(data):
     x = data.draw(matrices(values=(0, 1, 2)))
     h = (

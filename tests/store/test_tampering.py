@@ -49,7 +49,7 @@ def tamper(what, first, count, folder):
 
 @pytest.mark.parametrize("what", ["records", "arrays"])
 def test_tampered_folders_do_not_crash(what, tmp_path):
-    tamper(what, 0, 250, tmp_path)
+    tamper(what, 0, 120, tmp_path)
 
 
 @pytest.mark.slow
