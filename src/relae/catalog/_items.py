@@ -63,7 +63,7 @@ class Catalog:
 
     @cached_property
     def in_head(self) -> list[bool]:
-        """Whether each column is among the most popular fifth."""
+        """Flags of the columns that are among the most popular fifth."""
         flags: list[bool] = head_items(self.model.item_counts_, order=self.popular).tolist()
         return flags
 

@@ -1,4 +1,4 @@
-"""Rows by the million, written as they come: CSV, JSON lines or Parquet, to a file or to stdout."""
+"""Write rows by the million as they come: CSV, JSON lines or Parquet, to a file or to stdout."""
 
 import io
 import os
@@ -27,12 +27,12 @@ _EXTENSIONS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl":
 _AHEAD = 2  # frames that may wait to be written
 
 
-def row_format(out: Path | None, asked: str | None) -> str:
-    """Return how to write: as asked, or as the file is named."""
-    if asked == "parquet" and out is None:
+def row_format(out: Path | None, option: str | None) -> str:
+    """Return the format of rows: that of the option, or that of the name of the file."""
+    if option == "parquet" and out is None:
         raise DataError("Parquet goes to a file: name it with --out, or choose --format csv or jsonl")
-    if asked is not None:
-        return asked
+    if option is not None:
+        return option
     if out is None:
         return "csv"
     if out.suffix.lower() not in _EXTENSIONS:
@@ -42,18 +42,18 @@ def row_format(out: Path | None, asked: str | None) -> str:
 
 def write_rows(frames: Iterable[pl.DataFrame], schema: Schema, out: Path | None, kind: str) -> int:
     """Write frames one after the other, holding few of them at a time, and return the number of rows."""
-    counted = _Counted(frames)
+    counter = _RowCounter(frames)
     if out is None:
-        _write_text(counted, schema, sys.stdout.buffer, kind)
+        _write_text(counter, schema, sys.stdout.buffer, kind)
         sys.stdout.buffer.flush()
-        return counted.rows
+        return counter.rows
     with lock_file(out), atomic_file(out) as part:
         if kind == "parquet":
-            _write_parquet(counted, schema, part)
+            _write_parquet(counter, schema, part)
         else:
             with part.open("wb") as file:
-                _write_text(counted, schema, file, kind)
-    return counted.rows
+                _write_text(counter, schema, file, kind)
+    return counter.rows
 
 
 def id_type(ids: Ids) -> type[pl.DataType]:
@@ -66,7 +66,7 @@ def id_series(ids: Ids) -> pl.Series:
     return pl.Series(ids.values if ids.kind == "int" else ids.values.tolist(), dtype=id_type(ids))
 
 
-class _Counted:
+class _RowCounter:
     """Frames whose rows are counted as they go by."""
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
@@ -126,18 +126,18 @@ def _take_interrupts_from_polars() -> None:
 
 
 def _as_os_error(error: pl.exceptions.PolarsError) -> OSError:
-    """Return what the system says, which polars wraps in words of its own, such as a file out of specification."""
+    """Return the error of the system, which polars wraps in its own words."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     return OSError(None, str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 @contextmanager
 def _closing(waiting: "Queue[pl.DataFrame | None]", written: "Future[None]") -> Iterator[None]:
-    """Tell the writer that no more will come, whatever happens."""
+    """Tell the writer at the end that no more frames come, even after an error."""
     try:
         yield
     except BaseException:
-        while True:  # what still waits is not wanted any more
+        while True:  # frames that are no longer needed
             try:
                 waiting.get_nowait()
             except Empty:
@@ -148,7 +148,7 @@ def _closing(waiting: "Queue[pl.DataFrame | None]", written: "Future[None]") -> 
 
 
 def _put(waiting: "Queue[pl.DataFrame | None]", frame: pl.DataFrame | None, written: "Future[None]") -> None:
-    """Wait for a place, unless the writer has given up."""
+    """Put a frame into the queue when there is room, unless the writer has ended."""
     while not written.done():
         try:
             return waiting.put(frame, timeout=0.1)

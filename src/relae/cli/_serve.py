@@ -1,4 +1,4 @@
-"""`relae serve`: the service, and a word for whoever started it by hand."""
+"""`relae serve`: run the service."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from relae.serve import Settings, run
 
 
 def serve(**settings: Any) -> None:
-    """Run the service until it is told to stop; it warns of an open address itself."""
-    chosen = Settings(**settings)
+    """Run the service until a signal to stop; on a terminal, print its address."""
+    parsed = Settings(**settings)
     console = errors()
-    if console.is_terminal and chosen.port:
-        host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
-        console.print(f"http://{host}:{chosen.port}/ has the page in a moment; Ctrl-C ends it", markup=False)
-    run(chosen)
+    if console.is_terminal and parsed.port:
+        host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
+        console.print(f"http://{host}:{parsed.port}/ has the page in a moment; Ctrl-C ends it", markup=False)
+    run(parsed)

@@ -25,7 +25,7 @@ from relae.serve._problem import Problem, error_body
 from relae.serve._responses import encode
 from relae.serve._service import Service
 from relae.serve._settings import Settings
-from relae.serve._shared import Shared
+from relae.serve._shared import SharedCall
 from relae.serve._snapshot import Snapshot
 
 _R = TypeVar("_R")
@@ -58,7 +58,7 @@ def build(settings: Settings, service: Service) -> Starlette:
             Middleware(Observe, metrics=service.metrics, log=settings.log),
             Middleware(LimitHosts, host=settings.host, allowed=settings.allowed_hosts),
             *([_cors(settings)] if settings.cors else []),
-            Middleware(LimitBody, most=settings.max_body_bytes),
+            Middleware(LimitBody, max_bytes=settings.max_body_bytes),
         ],
         exception_handlers=dict.fromkeys((Problem, RelaeError, HTTPException, ClientDisconnect), _map_error),
     )
@@ -101,7 +101,7 @@ async def _map_error(request: Request, error: Exception) -> Response:
 
 
 class _Api:
-    """The routes of the service with their documentation, and what they share: the key, the model and its turns."""
+    """The routes of the service with their documentation, and what they share: key, model and work queue."""
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self.settings, self.service = settings, service
@@ -159,7 +159,7 @@ class _Api:
 
     async def run(self, request: Request, work: Callable[..., _T], *args: Any) -> _T:
         """Do a part of the work for a request, off the event loop."""
-        return await self.service.turns.take(request.receive, work, *args)
+        return await self.service.queue.run(request.receive, work, *args)
 
 
 def _add_lists(api: _Api) -> None:
@@ -238,7 +238,7 @@ def _add_operations(api: _Api) -> None:
     @api.add("/healthz", _responses.Status, 503, methods=probes)
     async def healthz(_: Request) -> Response:
         """Say that the process is alive, and no work hangs."""
-        if service.turns.hangs:
+        if service.queue.hangs:
             raise Problem(
                 503, f"an answer takes longer than {service.settings.hang_seconds} seconds: restart the service"
             )
@@ -251,7 +251,7 @@ def _add_operations(api: _Api) -> None:
             raise Problem(503, "the model is being made ready: try again in a moment", headers={"Retry-After": "1"})
         return _json(b'{"status":"ready"}')
 
-    collected = Shared(lambda: asyncio.to_thread(service.metrics.text))
+    collected = SharedCall(lambda: asyncio.to_thread(service.metrics.text))
 
     @api.add("/metrics", None)
     async def metrics(_: Request) -> Response:

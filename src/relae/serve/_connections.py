@@ -1,4 +1,4 @@
-"""Connections of one worker: how much a client may send before it is understood, and how long it may take.
+"""Connections of one worker, with limits on the size of request heads, on time and on number.
 
 uvicorn has no limits on request lines and headers, on the time that clients take, or on pipelined requests. They are
 set here, on its protocol: parser callbacks count what arrives, and every connection is in one of two queues while the
@@ -18,7 +18,7 @@ from httptools import HttpParserError, HttpParserUpgrade
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from relae.serve._log import note
+from relae.serve._log import log_event
 from relae.serve._problem import error_body
 from relae.serve._settings import Settings
 
@@ -39,11 +39,11 @@ _TOO_LONG = 431, f"the request line and the headers are longer than {MAX_HEAD:,}
 _TOO_MANY = 431, f"there are more than {MAX_HEADERS} headers: send fewer"
 
 
-class Crowd:
+class ConnectionPool:
     """All connections of one worker."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most, self._seconds = settings.max_connections, settings.client_seconds
+        self._max_connections, self._seconds = settings.max_connections, settings.client_seconds
         self._all: set[Connection] = set()
         # by the moment since which they wait, the earliest first
         self._waiting: OrderedDict[Connection, float] = OrderedDict()  # for the rest of a request, or to read an answer
@@ -52,14 +52,14 @@ class Crowd:
         self.stopping = False
 
     def protocol(self) -> Callable[..., "Connection"]:
-        """Return what makes a connection of this crowd, with the arguments that uvicorn gives."""
-        return lambda **given: Connection(self, **given)
+        """Return a function that makes a connection of this pool from the arguments of uvicorn."""
+        return lambda **arguments: Connection(self, **arguments)
 
     def add(self, connection: "Connection") -> None:
-        """Take a connection in; if there are too many, the one goes that has kept the service waiting for longest."""
+        """Add a connection; if there are too many, drop the one that has kept the service waiting for longest."""
         self._all.add(connection)
         self._waiting[connection] = monotonic()
-        if len(self._all) > self._most:
+        if len(self._all) > self._max_connections:
             self._too_many += 1
             queue = self._waiting if len(self._waiting) > 1 or not self._idle else self._idle
             longest = next(iter(queue))
@@ -69,27 +69,27 @@ class Crowd:
                 longest.drop()
 
     def discard(self, connection: "Connection") -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         self._all.discard(connection)
-        self.works(connection)
+        self.mark_working(connection)
 
-    def works(self, connection: "Connection") -> None:
-        """Note that nothing is expected of a client."""
+    def mark_working(self, connection: "Connection") -> None:
+        """Note that the service works on a request of a client."""
         self._waiting.pop(connection, None)
         self._idle.pop(connection, None)
 
-    def waits(self, connection: "Connection") -> None:
+    def mark_waiting(self, connection: "Connection") -> None:
         """Note that the service waits for a client from now on."""
-        self.works(connection)
+        self.mark_working(connection)
         self._waiting[connection] = monotonic()
 
-    def idles(self, connection: "Connection") -> None:
-        """Note that a client has its answer."""
-        self.works(connection)
+    def mark_idle(self, connection: "Connection") -> None:
+        """Note that a client has its answer, and sends nothing."""
+        self.mark_working(connection)
         self._idle[connection] = monotonic()
 
     def sweep(self) -> None:
-        """End what has taken too long, and the first of those that leave too much unread; called every second."""
+        """End connections that take too long, or leave too much unread; called every second."""
         late = monotonic() - self._seconds
         overdue = list(takewhile(lambda connection: self._waiting[connection] < late, self._waiting))
         self._too_slow += sum(connection.time_out(self._seconds) for connection in overdue)
@@ -104,11 +104,11 @@ class Crowd:
         closed = self.refused, self._too_many, self._too_slow
         if any(closed):
             refused, too_many, too_slow = closed
-            note("connections closed", WARNING, refused=refused, too_many=too_many, too_slow=too_slow)
+            log_event("connections closed", WARNING, refused=refused, too_many=too_many, too_slow=too_slow)
             self.refused = self._too_many = self._too_slow = 0
 
     def stop(self) -> None:
-        """Answer what is on its way, then close what is idle."""
+        """Answer requests that are on their way, then close idle connections."""
         self.stopping = True
         for connection in list(self._all):
             connection.stop()
@@ -121,9 +121,9 @@ class _Refused(Exception):
 class Connection(HttpToolsProtocol):
     """A connection of uvicorn's with limits."""
 
-    def __init__(self, crowd: Crowd, **given: Any) -> None:
-        super().__init__(**given)
-        self._crowd = crowd
+    def __init__(self, pool: ConnectionPool, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._pool = pool
         self._left = MAX_HEAD  # bytes that may still arrive of the head, of chunks' sizes and of trailers
         self._in_head = False  # a head has begun and is not complete
         self._in_body = False
@@ -132,25 +132,25 @@ class Connection(HttpToolsProtocol):
         self._held: ASGI3Application | None = None  # what answers the first of them, when it is complete
         self._ended = False  # nothing more is read
 
-    # --- what arrives ------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take part in the crowd."""
+        """Join the pool."""
         super().connection_made(transport)
-        self._crowd.add(self)
+        self._pool.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the crowd."""
+        """Leave the pool."""
         self._ended = True
-        self._crowd.discard(self)
-        self._tell_of_the_end()
+        self._pool.discard(self)
+        self._notify_disconnected()
         super().connection_lost(exc)
         if self._held is not None:  # never answered: without circles there is nothing for the garbage collector to do
             self._held, self.cycle = None, None  # type: ignore[assignment]
             self._unanswered.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless it is too much."""
+        """Parse data, up to the limits."""
         if self._ended:
             return
         self._unset_keepalive_if_required()
@@ -171,7 +171,7 @@ class Connection(HttpToolsProtocol):
         self._left = MAX_HEAD  # from the next piece on: this one may be mostly of an earlier request
         self._in_head = True
         if not self._unanswered:
-            self._crowd.waits(self)
+            self._pool.mark_waiting(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, or a trailer."""
@@ -186,20 +186,20 @@ class Connection(HttpToolsProtocol):
             self._refusal = _TOO_LONG
             raise _Refused
         if len(self.pipeline) >= _MAX_PIPELINED:
-            self._crowd.refused += 1
+            self._pool.refused += 1
             self.drop()
             raise _Refused
         self._in_head, self._in_body = False, True
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
-        if self._crowd.stopping:
+        if self._pool.stopping:
             self.cycle.keep_alive = False
-        self._crowd.waits(self)
+        self._pool.mark_waiting(self)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         """Start to answer when the request is complete, so that one who sends slowly costs next to nothing.
 
-        Unless the body is too large to hold it back, or is only sent when it is asked for.
+        Unless the body is too large to hold it back, or the client waits for `100-continue`.
         """
         if cycle.more_body and not cycle.waiting_for_100_continue and len(cycle.body) <= HIGH_WATER_LIMIT:
             self._held = app
@@ -223,7 +223,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         self._in_body = False
         if self._unanswered:
-            self._crowd.works(self)
+            self._pool.mark_working(self)
             if self.cycle is self._unanswered[0]:
                 self._start_held()
         else:  # refused before all of it was there
@@ -238,9 +238,9 @@ class Connection(HttpToolsProtocol):
 
     def _answered(self) -> None:
         if self.unread or self._in_head or self.transport.is_closing():
-            self._crowd.waits(self)
+            self._pool.mark_waiting(self)
         else:
-            self._crowd.idles(self)
+            self._pool.mark_idle(self)
 
     @property
     def unread(self) -> int:
@@ -250,10 +250,10 @@ class Connection(HttpToolsProtocol):
     # --- ends --------------------------------------------------------------------------------------------------
 
     def refuse(self, status: int, message: str, headers: str = "") -> None:
-        """Answer without the application, and end; requests that came before are answered first."""
+        """Answer without the application, and close; earlier requests are answered first."""
         if self._ended or self.transport.is_closing():
             return
-        self._crowd.refused += 1
+        self._pool.refused += 1
         earlier = len(self._unanswered) > self._in_body
         if earlier and not self._in_body:
             self._ended = True
@@ -266,19 +266,19 @@ class Connection(HttpToolsProtocol):
                 self.transport.write_eof()
             self.flow.pause_reading()  # what else is sent costs nothing
             self.parser = None  # type: ignore[assignment]  # with what it holds; as when the connection is lost
-            self._crowd.waits(self)
+            self._pool.mark_waiting(self)
             self.loop.call_later(_LINGER, self.transport.abort)
 
     def _write(self, status: int, message: str, headers: str = "") -> None:
-        """Write an answer in the place of the application's, which is told that the client has left."""
+        """Write a response instead of the application's, for which the client counts as disconnected."""
         self._ended = True
-        self._tell_of_the_end()
+        self._notify_disconnected()
         body = error_body(message)
         head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n{headers}connection: close\r\n\r\n"
         self.transport.write(STATUS_LINE[status] + head.encode() + body)
 
-    def _tell_of_the_end(self) -> None:
-        """Let the application know that nobody waits for its answers."""
+    def _notify_disconnected(self) -> None:
+        """Let the application know that the client has left."""
         for cycle in self._unanswered:
             cycle.disconnected = True
             cycle.message_event.set()
@@ -291,7 +291,7 @@ class Connection(HttpToolsProtocol):
             self._write(408, f"the request took longer than {seconds:g} seconds to arrive: send it again")
             self.transport.close()
         elif self.cycle is not None and not self._in_body:
-            self._crowd.idles(self)
+            self._pool.mark_idle(self)
             return False
         else:  # nothing was said, or a body goes on after its answer
             self._ended = True
@@ -301,11 +301,11 @@ class Connection(HttpToolsProtocol):
     def drop(self) -> None:
         """End a connection at once."""
         self._ended = True
-        self._crowd.discard(self)
+        self._pool.discard(self)
         self.transport.abort()
 
     def stop(self) -> None:
-        """Answer what has begun or begins in a moment, and no more."""
+        """Answer requests that have begun or begin in a moment, and no more."""
         if self.cycle is not None:
             self.cycle.keep_alive = False
         self.loop.call_later(_STOP_GRACE, self._close_if_idle)
@@ -315,4 +315,4 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def shutdown(self) -> None:
-        """Leave a stop to `stop`."""
+        """Do nothing: `stop` ends connections."""

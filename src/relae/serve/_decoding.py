@@ -179,10 +179,14 @@ def _message(path: str, kind: types.Type, value: Any) -> str:
 def _expected(kind: types.Type) -> str:
     """Return what a value must be or do, as the end of a sentence."""
     match kind:
-        case types.IntType(ge=low, le=high):
+        case types.IntType(ge=int(low), le=int(high)):
             return f"be a whole number from {low:,} to {high:,}"
-        case types.FloatType(ge=low, le=high):
+        case types.FloatType(ge=int() | float() as low, le=int() | float() as high):
             return f"lie between {low:g} and {high:g}"
+        case types.IntType() | types.FloatType():
+            return "be a number"
+        case types.StrType():
+            return "be a text"
         case types.BoolType():
             return "be true or false"
         case types.ListType(item_type=types.FloatType(ge=low, le=high)):

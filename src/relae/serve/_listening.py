@@ -1,4 +1,4 @@
-"""The socket that clients connect to, and what the system allows."""
+"""The socket that clients connect to, and the limits of the system."""
 
 import asyncio
 import ctypes
@@ -14,7 +14,7 @@ from logging import WARNING
 from time import monotonic
 
 from relae.errors import RelaeError
-from relae.serve._log import note
+from relae.serve._log import log_event
 from relae.serve._settings import Settings
 
 _FILES = 128  # open files beside connections: the model, logs, pipes
@@ -44,11 +44,11 @@ def bind(settings: Settings) -> socket.socket:
     return sock
 
 
-def turn_away(sock: socket.socket) -> None:
-    """Let no new connection begin, so that a close finds none that was made and not accepted, which it would reset.
+def refuse_new_connections(sock: socket.socket) -> None:
+    """Let no new connection begin: a close would reset those that were made and not yet accepted.
 
-    Linux drops the first packet of those who come too late: they try again after a second, and find the port closed, or
-    the next service. Elsewhere a connection that is made in the moment of the close is reset.
+    Linux drops the first packet of late clients: they try again after a second, and find the port closed, or the next
+    service. Elsewhere a connection that is made in the moment of the close is reset.
     """
     if sys.platform == "linux":
         code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in _NO_SYN))
@@ -80,7 +80,7 @@ def fit_to_system(settings: Settings) -> Settings:
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return settings
     connections = max(2, soft - _FILES)
-    note(f"the system allows {soft:,} open files, and so {connections:,} connections: raise `ulimit -n`", WARNING)
+    log_event(f"the system allows {soft:,} open files, and so {connections:,} connections: raise `ulimit -n`", WARNING)
     return replace(
         settings, max_connections=connections, max_waiting=min(settings.max_waiting, max(1, connections // 2))
     )

@@ -1,4 +1,4 @@
-"""What the service writes to stderr: one line of JSON per event."""
+"""The log of the service on stderr: one line of JSON per event."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ _PIPE = 4096  # bytes that go through a pipe in one piece, however many workers 
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time, level, event, and the fields that came with it."""
+    """Format a record as one line of JSON: time, level, event, and its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -32,7 +32,7 @@ class JsonLines(logging.Formatter):
 
 
 class GatheringHandler(logging.StreamHandler[TextIO]):
-    """Writes lines together that come within a moment of each other, if they come from an event loop."""
+    """Write lines from an event loop together that come within a moment of each other."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
@@ -48,7 +48,7 @@ class GatheringHandler(logging.StreamHandler[TextIO]):
                 self.flush()
 
     def flush(self) -> None:
-        """Write what was kept, in pieces that stay whole."""
+        """Write the kept lines, in pieces that a pipe does not break up."""
         lines, self._lines = self._lines, []
         piece = ""
         for line in lines:
@@ -61,23 +61,23 @@ class GatheringHandler(logging.StreamHandler[TextIO]):
         super().flush()
 
 
-def note(event: str, level: int = logging.INFO, *, error: BaseException | None = None, **fields: object) -> None:
-    """Log an event with its fields; with the traceback of an error that nobody foresaw."""
+def log_event(event: str, level: int = logging.INFO, *, error: BaseException | None = None, **fields: object) -> None:
+    """Log an event with its fields, and with the traceback of an unexpected error."""
     logger.log(level, event, extra={"fields": fields}, exc_info=error)
 
 
-def note_request(**fields: object) -> None:
+def log_request(**fields: object) -> None:
     """Log a request."""
     if _access.isEnabledFor(logging.INFO):
         _access.info("request", extra={"fields": fields})
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    note(str(message), logging.WARNING)
+    log_event(str(message), logging.WARNING)
 
 
 def flush() -> None:
-    """Write the lines that still wait."""
+    """Write the lines that are still kept."""
     for handler in _access.handlers:
         handler.flush()
 
@@ -91,6 +91,6 @@ def configure() -> None:
         ("relae.serve.access", logging.INFO, GatheringHandler(sys.stderr)),
     ):
         handler.setFormatter(JsonLines())
-        chosen = logging.getLogger(name)
-        chosen.handlers, chosen.propagate = [handler], False
-        chosen.setLevel(level)
+        named = logging.getLogger(name)
+        named.handlers, named.propagate = [handler], False
+        named.setLevel(level)

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Metrics for Prometheus."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ class Metrics:
         self._shown.register(_ModelCollector(current))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count an answer."""
+        """Count a response."""
         key = method, route, status
         if key not in self._children:  # looking up labels costs more than counting
             self._children[key] = self._requests.labels(method, route, str(status)), self._seconds.labels(route)
@@ -57,13 +57,13 @@ class Metrics:
 
 
 class _ModelCollector:
-    """The model that is being served, looked up when it is asked for."""
+    """The model in use, looked up when metrics are collected."""
 
     def __init__(self, current: "Callable[[], Snapshot | None]") -> None:
         self._current = current
 
     def collect(self) -> Iterator[Metric]:
-        labels = ("model", "created", "loaded")  # no title, which is the name of a file: whoever asks needs no key
+        labels = ("model", "created", "loaded")  # no title, which is the name of a file: this route needs no key
         family = GaugeMetricFamily("relae_model_info", "The model that is served.", labels=labels)
         snapshot = self._current()
         if snapshot is not None:

@@ -1,4 +1,4 @@
-"""What surrounds every request: a number and a line in the log, and a limit on what is read."""
+"""Middleware of all requests: ids, log lines and metrics, and limits on host names and bodies."""
 
 import re
 from ipaddress import ip_address
@@ -10,35 +10,35 @@ from time import perf_counter
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from relae.serve._log import note, note_request
+from relae.serve._log import log_event, log_request
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem, error_body, show_value
 
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 _PROCESS, _numbers = urandom(4).hex().encode(), count(1)  # to ask the system for each would cost more than the rest
-_UNFORESEEN = error_body("something went wrong here that is not your fault: the log of the service has the details")
+_UNEXPECTED = error_body("something went wrong here that is not your fault: the log of the service has the details")
 _PORT = re.compile(r":\d*$")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,64}")
 
 
 class Observe:
-    """Number, log and count requests, each by its route: neither histories, nor searches, nor keys are written."""
+    """Number, log and count requests by their routes; histories, searches and keys are never written."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, log: bool) -> None:
         self._app, self._metrics, self._log = app, metrics, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and note how it went."""
+        """Pass a request on, and log its outcome."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status, started_to_answer = perf_counter(), 500, False
+        started, status, has_started = perf_counter(), 500, False
         request_id = _request_id(scope)
 
-        async def numbered(message: Message) -> None:
-            nonlocal status, started_to_answer
+        async def send_with_id(message: Message) -> None:
+            nonlocal status, has_started
             if message["type"] == "http.response.start":
-                status, started_to_answer = message["status"], True
+                status, has_started = message["status"], True
                 message["headers"] = [
                     *message.get("headers", ()),
                     (b"x-request-id", request_id),
@@ -47,12 +47,12 @@ class Observe:
             await send(message)
 
         try:
-            await self._app(scope, receive, numbered)
+            await self._app(scope, receive, send_with_id)
         except Exception as error:
-            note("a request failed", ERROR, error=error, request_id=request_id.decode())
-            if started_to_answer:
+            log_event("a request failed", ERROR, error=error, request_id=request_id.decode())
+            if has_started:
                 raise
-            await Response(_UNFORESEEN, 500, media_type="application/json")(scope, receive, numbered)
+            await Response(_UNEXPECTED, 500, media_type="application/json")(scope, receive, send_with_id)
         finally:
             seconds = perf_counter() - started
             route = getattr(scope.get("route"), "path_format", None)
@@ -60,7 +60,7 @@ class Observe:
             self._metrics.request(method, route or "other", status, seconds)
             if self._log:
                 client = scope.get("client")
-                note_request(
+                log_request(
                     method=method,
                     path=route or scope["path"][:200],
                     status=status,
@@ -112,15 +112,15 @@ def _is_address(name: str) -> bool:
 
 
 def _is_loopback(server: tuple[str, int | None] | None) -> bool:
-    """Whether a connection came to a loopback address of this machine."""
+    """Tell whether a connection came to a loopback address of this machine."""
     return server is not None and _is_address(server[0]) and ip_address(server[0]).is_loopback
 
 
 class LimitBody:
-    """Refuse bodies that are too large, by what they say of themselves and by what arrives."""
+    """Refuse bodies that are too large, by their declared length and by the bytes that arrive."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
-        self._app, self._most = app, most
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app, self._max_bytes = app, max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and count what is read of it."""
@@ -132,22 +132,22 @@ class LimitBody:
 
         async def limited() -> Message:
             nonlocal received
-            if declared > self._most:  # before a byte of it is asked for
+            if declared > self._max_bytes:  # before a byte of it is read
                 raise self._too_large()
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._most:
+            if received > self._max_bytes:
                 raise self._too_large()
             return message
 
         await self._app(scope, limited, send)
 
     def _too_large(self) -> Problem:
-        return Problem(413, f"the body is larger than {self._most:,} bytes: ask for less at a time")
+        return Problem(413, f"the body is larger than {self._max_bytes:,} bytes: ask for less at a time")
 
 
 def _request_id(scope: Scope) -> bytes:
-    """The id that the caller or a proxy gave, if it is a plain one, or a new one."""
+    """Return the id from the caller or a proxy, if it is a plain one, or a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
             return bytes(value)

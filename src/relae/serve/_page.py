@@ -36,18 +36,18 @@ def read_page() -> dict[str, PageFile]:
 
 
 def _read(folder: Traversable, prefix: str) -> dict[str, PageFile]:
-    found: dict[str, PageFile] = {}
+    page: dict[str, PageFile] = {}
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.is_dir():
-            found |= _read(entry, f"{prefix}{entry.name}/")
+            page |= _read(entry, f"{prefix}{entry.name}/")
         elif (kind := _TYPES.get(entry.name[entry.name.rfind(".") :])) is not None:
             content = entry.read_bytes()
             headers = {
                 "Content-Type": kind,
                 "ETag": f'"{sha256(content).hexdigest()[:16]}"',
-                "Cache-Control": "no-cache",  # asked for again each time, and sent only if it is new
+                "Cache-Control": "no-cache",  # the browser asks each time; it is sent only if it is new
                 "Content-Security-Policy": _POLICY,
                 "Referrer-Policy": "no-referrer",
             }
-            found[f"{prefix}{entry.name}"] = PageFile(content, headers)
-    return found
+            page[f"{prefix}{entry.name}"] = PageFile(content, headers)
+    return page

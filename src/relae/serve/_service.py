@@ -1,4 +1,4 @@
-"""The state of a running service: the model in use, whose turn it is, and how a new model takes over."""
+"""The state of a running service: the model in use, the queue of work, and reloads."""
 
 import asyncio
 import gc
@@ -13,31 +13,31 @@ from typing import Any
 
 from relae.errors import RelaeError
 from relae.serve import _handlers
-from relae.serve._log import note
+from relae.serve._log import log_event
 from relae.serve._metrics import Metrics
 from relae.serve._problem import Problem
 from relae.serve._requests import PATHS, BatchRequest, ExplainRequest, PathRequest, RecommendRequest
 from relae.serve._responses import encode
 from relae.serve._settings import Settings
-from relae.serve._shared import Shared
+from relae.serve._shared import SharedCall
 from relae.serve._snapshot import Snapshot
-from relae.serve._turns import Turns
+from relae.serve._work import WorkQueue
 
 _UNKNOWN = "an id that no item has"
-_LOOK_EVERY = 1.0  # seconds between looks at the files of the model
+_WATCH_EVERY = 1.0  # seconds between looks at the files of the model
 
 
 class Service:
-    """One model folder, and the turns of those who ask.
+    """One model folder, and the queue of work for its clients.
 
     Parameters
     ----------
     snapshot
         The model, if it is open already; otherwise it is opened at the start.
     reloaded
-        Called after a reload that was asked for over HTTP, to tell other workers.
+        Called after a reload over HTTP, to have other workers reload, too.
     failed
-        Called with what made the first recommendation fail.
+        Called with the error of the first recommendation, should it fail.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Service:
         self._reloaded, self._failed = reloaded, failed
         self._key = None if settings.api_key is None else settings.api_key.encode()
         self._lost: Path | None = None  # a file that was overwritten
-        self.turns = Turns(settings)
-        self._reload = Shared(self._open_again)
+        self.queue = WorkQueue(settings)
+        self._reload = SharedCall(self._open_again)
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @asynccontextmanager
@@ -65,22 +65,22 @@ class Service:
         if self.snapshot is None:
             self.snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
         self.background(self._make_ready(self.snapshot))
-        looking = [asyncio.create_task(work) for work in (self.turns.look_after(), self._look_at_files())]
+        watching = [asyncio.create_task(work) for work in (self.queue.watch(), self._watch_files())]
         try:
             yield
         finally:
             self.ready = False
-            for task in looking:
+            for task in watching:
                 task.cancel()
-            await self.turns.end()
+            await self.queue.end()
 
-    async def _look_at_files(self) -> None:
-        """Give the model up if its files are overwritten in place: it is no longer what was saved.
+    async def _watch_files(self) -> None:
+        """Give the model up if its files are overwritten in place: it is no longer the one that was saved.
 
-        Where a file became shorter, whoever looks at what is gone ends the process before this can notice.
+        Where a file became shorter, the first read beyond its end ends the process before this can notice.
         """
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(_WATCH_EVERY)
             snapshot = self.snapshot
             if snapshot is None:
                 continue
@@ -89,7 +89,7 @@ class Service:
             except OSError:  # the disk does not answer: the mapping may still
                 continue
             if file is not None and snapshot is self.snapshot:
-                note(
+                log_event(
                     "a file of the model was overwritten while it was served; nothing is answered",
                     ERROR,
                     file=str(file),
@@ -99,23 +99,23 @@ class Service:
     async def _make_ready(self, snapshot: Snapshot) -> None:
         started = perf_counter()
         try:
-            await self.turns.take_for_all(_warm_up, snapshot)
+            await self.queue.run_internal(_warm_up, snapshot)
         except Exception as error:
-            note("the first recommendation failed", ERROR, error=error, path=str(self.settings.path))
+            log_event("the first recommendation failed", ERROR, error=error, path=str(self.settings.path))
             if self._failed is not None:
                 self._failed(error)
             return
-        # what is there now stays: to look through it for garbage, again and again, would take longer than most answers
+        # the objects of now stay: collecting garbage among them, again and again, would take longer than most answers
         gc.collect()
         gc.freeze()
         self.ready = True
         about = snapshot.description
         if about["fitted"].get("form") == "dual":
-            note("the model is in the dual form; the primal form, which `relae fit` saves, serves faster", WARNING)
+            log_event("the model is in the dual form; the primal form, which `relae fit` saves, serves faster", WARNING)
         seconds = round(perf_counter() - started, 3)
-        note("ready", pid=os.getpid(), model=about["model"], title=about["title"], warm_up_seconds=seconds)
+        log_event("ready", pid=os.getpid(), model=about["model"], title=about["title"], warm_up_seconds=seconds)
 
-    # --- questions ---------------------------------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------------------
 
     @property
     def current(self) -> Snapshot:
@@ -131,14 +131,14 @@ class Service:
         return self.snapshot
 
     def check_key(self, authorization: str | None, api_key: str | None) -> None:
-        """Raise a problem unless the key is right, in a time that tells nothing of it."""
+        """Raise a problem unless the key is right; the comparison takes the same time for every key."""
         if self._key is None:
             return
         scheme, _, token = (authorization or "").partition(" ")
-        shown = token.strip() if scheme.lower() == "bearer" else api_key
+        key = token.strip() if scheme.lower() == "bearer" else api_key
         # headers are decoded as Latin-1; this gives back the bytes that were sent
-        if shown is None or not hmac.compare_digest(shown.encode("latin-1", "replace"), self._key):
-            message = "the API key is missing" if shown is None else "the API key is wrong"
+        if key is None or not hmac.compare_digest(key.encode("latin-1", "replace"), self._key):
+            message = "the API key is missing" if key is None else "the API key is wrong"
             raise Problem(
                 401,
                 f"{message}: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`",
@@ -148,18 +148,18 @@ class Service:
     # --- reloads -----------------------------------------------------------------------------------------------
 
     def background(self, work: Any) -> None:
-        """Start a task, and keep hold of it."""
+        """Start a task, and keep a reference to it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def reload_quietly(self) -> None:
-        """Reload as a signal asks for it: what fails is in the log."""
+        """Reload after a signal: a failure is only logged."""
         with suppress(Problem):
             await self.reload()
 
     async def reload_for_all(self) -> Snapshot:
-        """Reload as a request asks for it: check here, then tell the others."""
+        """Reload after a request: first here, then in the other workers."""
         if self._key is None:
             raise Problem(403, "a reload over HTTP needs an API key, and this service has none: send it SIGHUP instead")
         snapshot = await self.reload()
@@ -170,7 +170,7 @@ class Service:
     async def reload(self) -> Snapshot:
         """Open the folder anew and swap the model in; one that cannot be used leaves the old one in place.
 
-        However many ask while a reload is under way, they share one more.
+        All calls during a reload share the next one.
         """
         return await self._reload()
 
@@ -178,28 +178,28 @@ class Service:
         started = perf_counter()
         try:
             snapshot = await asyncio.to_thread(Snapshot.open, self.settings)
-            await self.turns.take_for_all(_warm_up, snapshot)
+            await self.queue.run_internal(_warm_up, snapshot)
         except (RelaeError, OSError) as error:
             self.metrics.reload(good=False)
-            note("reload failed, the old model stays", ERROR, reason=str(error), path=str(self.settings.path))
+            log_event("reload failed, the old model stays", ERROR, reason=str(error), path=str(self.settings.path))
             raise Problem(409, f"the old model stays in use, because the new one cannot be: {error}") from error
         except Exception as error:
             self.metrics.reload(good=False)
-            note("reload failed, the old model stays", ERROR, error=error, path=str(self.settings.path))
+            log_event("reload failed, the old model stays", ERROR, error=error, path=str(self.settings.path))
             raise Problem(409, f"the old model stays in use, because the new one failed: {error!r}") from error
         if self._lost is not None:
             self.ready, self._lost = True, None
         self.snapshot = snapshot  # requests under way finish on the old one
         self.metrics.reload(good=True)
         about, seconds = snapshot.description, round(perf_counter() - started, 3)
-        note("reloaded", pid=os.getpid(), model=about["model"], created=about["created"], seconds=seconds)
+        log_event("reloaded", pid=os.getpid(), model=about["model"], created=about["created"], seconds=seconds)
         return snapshot
 
 
 def _warm_up(snapshot: Snapshot) -> None:
     """Answer every kind of request once.
 
-    Afterwards no kernel is left to compile or to load, and a model that cannot answer is found out.
+    Afterwards no kernel is left to compile or to load, and a model that cannot answer is detected.
     """
     model, catalog, limits = snapshot.model, snapshot.catalog, snapshot.description["limits"]
     # a model that does not fold in knows no history of these two

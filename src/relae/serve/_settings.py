@@ -9,7 +9,7 @@ from relae.errors import Option, ParameterError
 
 @dataclass(frozen=True)
 class Settings:
-    """One model folder, where to listen, who may ask, and how much may be asked at once.
+    """One model folder, the address, access, and the limits of requests.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Settings:
     max_history, max_k, max_batch, max_ids, max_xis : int
         The most items of a history, items of a list, histories of a batch, ids in allow or deny, and lists of a path.
     max_results, max_explained : int
-        The most items in an answer, which are its lists × k; and the most that it may say the reasons of.
+        The most items in an answer (lists × k), and the most items with reasons.
     max_body_bytes : int
         The largest body of a request.
     max_waiting : int

@@ -1,4 +1,4 @@
-"""Work that many ask for at once, and that is done once."""
+"""Calls that concurrent callers share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 _T = TypeVar("_T")
 
 
-class Shared(Generic[_T]):
-    """Some work, done one at a time. All who ask while it is under way share the next one, which begins after it."""
+class SharedCall(Generic[_T]):
+    """A function that runs once at a time. Callers that arrive during a run share the next run."""
 
     def __init__(self, work: Callable[[], Awaitable[_T]]) -> None:
         self._work = work
@@ -16,11 +16,13 @@ class Shared(Generic[_T]):
         self._next: asyncio.Task[_T] | None = None
 
     async def __call__(self) -> _T:
-        """Return a result that was begun after this call."""
+        """Return the result of a run that started after this call."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_task(self._run())
-            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())  # someone was told, or left
-        return await asyncio.shield(self._next)  # one who leaves does not end it for the others
+            self._next.add_done_callback(
+                lambda done: done.cancelled() or done.exception()
+            )  # a caller has it, or all have left
+        return await asyncio.shield(self._next)  # a caller that leaves does not end it for the others
 
     async def _run(self) -> _T:
         async with self._one:

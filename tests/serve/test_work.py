@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from relae.serve import _handlers
-from relae.serve._shared import Shared
+from relae.serve._shared import SharedCall
 from tests.serve.running import serving, until
 from tests.serve.test_operations import values
 from tests.serve.test_refusals import refused
 
-BATCH = {"histories": [[7]] * 160, "k": 5}  # ten turns
+BATCH = {"histories": [[7]] * 160, "k": 5}  # ten parts
 
 
 class Gate:
@@ -149,7 +149,7 @@ def test_those_who_ask_while_it_runs_share_the_next_one():
             await go_on.wait()
             return number
 
-        shared = Shared(work)
+        shared = SharedCall(work)
         first = asyncio.create_task(shared())
         await asyncio.sleep(0.01)
         others = [asyncio.create_task(shared()) for _ in range(20)]
@@ -168,7 +168,7 @@ def test_an_error_is_everybodys_and_is_not_kept():
         async def fails():
             raise ZeroDivisionError
 
-        shared = Shared(fails)
+        shared = SharedCall(fails)
         return await asyncio.gather(shared(), shared(), return_exceptions=True), await asyncio.gather(
             shared(), return_exceptions=True
         )
