@@ -27,7 +27,7 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no process is left with it at the end; and skip what is not wanted."""
-    items.sort(key=lambda item: ("slow" not in item.keywords, "faults" not in item.keywords))
+    items.sort(key=lambda item: "slow" not in item.keywords)
     for item in items:
         if "slow" in item.keywords and not FULL:
             item.add_marker(pytest.mark.skip(reason="takes a minute or more: RELAE_FULL is not set"))

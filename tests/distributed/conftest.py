@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # its processes are busy even when nothing is asked of them
 def shared_client():
     from .suite import running  # late: it skips the tests that import it where Dask is missing
 
