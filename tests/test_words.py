@@ -1,4 +1,4 @@
-"""The words of the source: docstrings of functions say what they do, and names say what they hold."""
+"""The words of the source: docstrings say what a thing does or is, and names say what they hold."""
 
 import ast
 import re
@@ -24,13 +24,14 @@ def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
 
-def test_docstrings_of_functions_do_not_begin_with_a_question():
-    """Write `Return the columns …`, not `What the columns are`."""
+def test_no_docstring_begins_with_a_question():
+    """Write `Return the columns …`, or `The columns …` of a class, and not `What the columns are`."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     wrong = [
-        f"{module}: {function.name}: {text.splitlines()[0]}"
+        f"{module}: {text.splitlines()[0]}"
         for module, tree in TREES.items()
-        for function in functions(tree)
-        if (text := ast.get_docstring(function)) and QUESTIONS.match(text)
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and (text := ast.get_docstring(node)) and QUESTIONS.match(text)
     ]
     assert wrong == []
 

@@ -32,7 +32,7 @@ NORMS = (-1.0, 2.0)
 
 
 class Dial(NamedTuple):
-    """What can be changed on a fitted model without another inverse: ξ, α and γ.
+    """The parameters that can be changed on a fitted model without another inverse: ξ, α and γ.
 
     All but ξ are neutral at 0. `input_scaling`, `column_weights` and `score_scaling` say what they do.
     """
@@ -48,7 +48,7 @@ class Dial(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """What an inverse depends on beside the data: λ, dropout and β.
+    """The parameters that an inverse depends on: λ, dropout and β.
 
     `penalty_of` and `row_weights` say what they do.
     """
@@ -59,17 +59,17 @@ class Fit(NamedTuple):
 
 
 def penalty_of(gram_diagonal: NDArray[np.floating], fit: Fit) -> Vector:
-    """Λ : (items,), of a fit."""
+    """Return Λ : (items,), of a fit."""
     return penalty(gram_diagonal, fit.l2, fit.dropout)
 
 
 def row_weights(items_per_user: NDArray[np.integer], fit: Fit) -> Vector | None:
-    """d^−β : (users,), what each user counts in the Gram of a fit; None if that is 1."""
+    """Return d^−β : (users,), what each user counts in the Gram of a fit; None if that is 1."""
     return None if fit.user_norm == 0 else user_weights(items_per_user, fit.user_norm)
 
 
 def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0) -> Vector:
-    """Λ = dropout / (1 − dropout) · diag(G) + l2 : (items,), `eq:RDLAE_objective`."""
+    """Return Λ = dropout / (1 − dropout) · diag(G) + l2 : (items,), `eq:RDLAE_objective`."""
     check_finite("l2", l2)
     check_share("dropout", dropout)
     result = dropout / (1.0 - dropout) * gram_diagonal.astype(np.float64) + l2
@@ -88,7 +88,7 @@ def penalty(gram_diagonal: NDArray[np.floating], l2: float, dropout: float = 0.0
 
 
 def suggested_l2(users_per_item: NDArray[np.integer], total: float) -> float:
-    """λ = 20·√(mean users per item) · mean square of the values: where to start when nothing was tuned.
+    """Return λ = 20·√(mean users per item) · mean square of the values: where to start when nothing was tuned.
 
     `total` is the sum of all squares. Items that nobody has do not count. The best λ is flat over a factor of two, and
     grows with the square root of the counts: this one lies within a factor of about two of the authors' tuned λ on most
@@ -105,12 +105,12 @@ def check_xi(xi: float) -> float:
 
 
 def column_weights(penalty: Vector, inverse_diagonal: Vector, xi: float) -> Vector:
-    """w = max(Λ, (1 − ξ) / diag P) : (items,), `eq:RDLAE_lagrangian`."""
+    """Return w = max(Λ, (1 − ξ) / diag P) : (items,), `eq:RDLAE_lagrangian`."""
     return np.maximum(penalty, (1.0 - check_xi(xi)) / inverse_diagonal)
 
 
 def emphasis_weights(penalty: Vector, inverse_diagonal: Vector, l2: float, dropout: float, kept: float) -> Vector:
-    """w of the model whose loss counts what dropout has kept `kept` times as much as what it has dropped : (items,).
+    """Return w of the model whose loss weights kept entries `kept` times as much as dropped ones : (items,).
 
     The expected loss of column j is quadratic, and differs from that of DLAE in row and column j of its matrix alone.
     With ρ = kept/(dropout + (1 − dropout)·kept), A = G + Λ and s = A_jj − 1/P_jj, block elimination gives
@@ -138,22 +138,22 @@ def check_emphasis(dropout: float, kept: float) -> None:
 
 
 def user_weights(items_per_user: NDArray[np.integer], user_norm: float) -> Vector:
-    """d^−β : (users,), what each user counts in the Gram."""
+    """Return d^−β : (users,), what each user counts in the Gram."""
     return np.asarray(np.maximum(items_per_user, 1.0) ** -_check_norm("user_norm", user_norm))
 
 
 def item_scaling(users_per_item: NDArray[np.integer], item_norm: float) -> Vector:
-    """n^α : (items,); an item that nobody has counts as one that a single user has."""
+    """Return n^α : (items,); an item that nobody has counts as one that a single user has."""
     return np.asarray(np.maximum(users_per_item, 1.0) ** _check_norm("item_norm", item_norm))
 
 
 def input_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | None:
-    """n^α : (items,), what histories are multiplied by before the projection; None if that is 1."""
+    """Return n^α : (items,), what histories are multiplied by before the projection; None if that is 1."""
     return item_scaling(users_per_item, dial.item_norm) if dial.item_norm else None
 
 
 def score_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | None:
-    """n^−α p^−γ : (items,), what scores are multiplied by; None if that is 1."""
+    """Return n^−α p^−γ : (items,), what scores are multiplied by; None if that is 1."""
     if not (dial.item_norm or dial.propensity):
         return None
     return propensity_scaling(users_per_item, dial.propensity) / item_scaling(users_per_item, dial.item_norm)
@@ -162,7 +162,7 @@ def score_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | N
 def propensities(
     users_per_item: NDArray[np.integer], exponent: float = 0.5, floor: float = 0.01
 ) -> NDArray[np.float64]:
-    """max((count/largest count)^exponent, floor) : (items,), how likely an item's interactions are to be observed.
+    """Return max((count/largest count)^exponent, floor) : (items,), the probability that an interaction is observed.
 
     Yang et al. (2018) write the exponent as (γ + 1)/2 on counts; the paper calls an exponent of ½ "γ = 2".
     """
@@ -172,7 +172,7 @@ def propensities(
 
 
 def propensity_scaling(users_per_item: NDArray[np.integer], propensity: float) -> Vector:
-    """p^−γ : (items,), with the propensities that unbiased metrics weight by."""
+    """Return p^−γ : (items,), with the propensities that unbiased metrics weight by."""
     return np.asarray(propensities(users_per_item) ** -_check_norm("propensity", propensity))
 
 
@@ -187,23 +187,23 @@ def check_dial(dial: Dial) -> Dial:
 
 
 def free_diagonal(penalty: Vector, inverse_diagonal: Vector) -> Vector:
-    """1 − Λ_j P_jj : (items,), the diagonal of B without constraints; item j is constrained while ξ is below it."""
+    """Return 1 − Λ_j P_jj : (items,), the diagonal of B without constraints; ξ constrains items where it is below."""
     return np.asarray(1.0 - penalty * inverse_diagonal)
 
 
 def xi_interval(penalty: Vector, inverse_diagonal: Vector) -> tuple[float, float]:
-    """The ξ between which B changes: below it is EASE's or EDLAE's ranking, above it is LAE's or DLAE's."""
+    """Return the ξ between which B changes: below it is EASE's or EDLAE's ranking, above it is LAE's or DLAE's."""
     diagonal = free_diagonal(penalty, inverse_diagonal)
     return float(np.clip(diagonal.min(), 0, 1)), float(np.clip(diagonal.max(), 0, 1))
 
 
 def unconstrained_share(penalty: Vector, inverse_diagonal: Vector, xi: float) -> float:
-    """Share of the items whose diagonal constraint is not active at ξ."""
+    """Return the share of the items whose diagonal constraint is not active at ξ."""
     return float(np.mean(free_diagonal(penalty, inverse_diagonal) <= check_xi(xi)))
 
 
 def model_name(dropout: Any, xi: Any) -> str:
-    """The paper's name for a pair (dropout, ξ)."""
+    """Return the paper's name for a pair (dropout, ξ)."""
     denoising = "D" if dropout > 0 else ""
     if xi == 1:
         return f"{denoising}LAE"

@@ -59,15 +59,15 @@ def recommend_to_parquet(
     -------
     The paths of the files, in the order of the users.
     """
-    job, how = Job(client), (str(Path(model).absolute()), open_model, k, xi)
+    job, recipe = Job(client), (str(Path(model).absolute()), open_model, k, xi)
     with new_folder(folder) as target:
-        return _recommend(job, client, how, histories, target)
+        return _recommend(job, client, recipe, histories, target)
 
 
-def _recommend(job: Job, client: Any, how: Any, histories: Any, target: Path) -> list[str]:
+def _recommend(job: Job, client: Any, recipe: Any, histories: Any, target: Path) -> list[str]:
     if isinstance(histories, Partitions):
         tasks = [
-            job.submit("recommend", (at,), _of_file, how, path, fingerprint, histories.how, _name(target, at))
+            job.submit("recommend", (at,), _of_file, recipe, path, fingerprint, histories.how, _name(target, at))
             for at, (path, fingerprint) in enumerate(zip(histories.files, histories.fingerprints, strict=True))
         ]
     else:
@@ -81,7 +81,7 @@ def _recommend(job: Job, client: Any, how: Any, histories: Any, target: Path) ->
             else job.submit("seen-items", (), _same, interactions.seen_items)
         )
         tasks = [
-            job.submit("recommend", (at,), _of_rows, how, *parts, items, seen_items, _name(target, at))
+            job.submit("recommend", (at,), _of_rows, recipe, *parts, items, seen_items, _name(target, at))
             for at, (low, high) in enumerate(row_ranges(matrix, _SENT_BYTES))
             for parts in [
                 (
@@ -113,23 +113,23 @@ def _model(source: str, open_model: Callable[[str], Any], k: int, xi: float | No
     return model if xi is None else model.with_xi(xi)
 
 
-def _of_file(how: Any, path: str, expected: Fingerprint, columns: dict[str, Any], target: str) -> str:
+def _of_file(recipe: Any, path: str, expected: Fingerprint, columns: dict[str, Any], target: str) -> str:
     with one_core(kernels=True):
-        model = _model(*how)
+        model = _model(*recipe)
         data = read_file(path, expected, columns)
         matrix, seen = on_columns(data, model.items_, "float32"), data.seen_on(model.items_)
-        return _write(model, matrix, seen, data.users.values, how[2], target)
+        return _write(model, matrix, seen, data.users.values, recipe[2], target)
 
 
 def _of_rows(
-    how: Any, matrix: Csr, seen: Csr | None, users: NDArray[Any], items: Any, seen_items: Any, target: str
+    recipe: Any, matrix: Csr, seen: Csr | None, users: NDArray[Any], items: Any, seen_items: Any, target: str
 ) -> str:
     with one_core(kernels=True):
-        model = _model(*how)
+        model = _model(*recipe)
         if items is not None:
             matrix = on_columns(Interactions(matrix, items=items), model.items_, "float32")
         known = None if seen is None else Seen(seen, seen_items).on(model.items_)
-        return _write(model, matrix, None if known is None else known.pairs, users, how[2], target)
+        return _write(model, matrix, None if known is None else known.pairs, users, recipe[2], target)
 
 
 def _write(model: Any, histories: Csr, seen: Csr | None, users: NDArray[Any], k: int, target: str) -> str:

@@ -101,7 +101,7 @@ class Text:
 
 
 class Message:
-    """What errors and warnings have in common: a text, and the parameter that it is about.
+    """The base of errors and warnings: a text, and the parameter that it is about.
 
     Parameters
     ----------

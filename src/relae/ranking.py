@@ -35,7 +35,7 @@ def rank(
     barred: NDArray[np.bool_] | None = None,
     hints: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], Dense]:
-    """The k columns of each row with the largest values · scale, without those seen or barred.
+    """Return the k columns of each row with the largest values · scale, without those seen or barred.
 
     A row has seen the columns where `seen` has a stored entry, whatever its value. `values` is left as it is, so that
     it can be ranked again with another `scale`. Ties go to the lower column; where fewer than k columns are left, −1

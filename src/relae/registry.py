@@ -18,7 +18,7 @@ _ROOMS = {
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),
     ),
 }
-_places = {name.lower(): room for room, names in _ROOMS.items() for name in names}
+_modules = {name.lower(): room for room, names in _ROOMS.items() for name in names}
 _names = {name.lower(): name for names in _ROOMS.values() for name in names}
 _own: dict[str, type["HistoryRecommender"]] = {}  # registered by users
 
@@ -43,7 +43,7 @@ def kind(name: str) -> type["HistoryRecommender"]:
         close = get_close_matches(key, KINDS, 1)
         hint = f" (did you mean {close[0]}?)" if close else ""
         raise DataError(f"there is no model {name!r}{hint}: the models are {', '.join(KINDS)}")
-    return _own[key] if key in _own else import_name(_places[key], KINDS[key])
+    return _own[key] if key in _own else import_name(_modules[key], KINDS[key])
 
 
 def register(model: type["HistoryRecommender"]) -> type["HistoryRecommender"]:
@@ -57,7 +57,7 @@ def register(model: type["HistoryRecommender"]) -> type["HistoryRecommender"]:
         If another model has this name, in upper or lower case.
     """
     key = model.__name__.lower()
-    if key in _places or (key in _own and _own[key].__module__ != model.__module__):
+    if key in _modules or (key in _own and _own[key].__module__ != model.__module__):
         raise ValueError(f"there is another model {KINDS[key]}: give yours another name")
     _names[key], _own[key] = model.__name__, model
     return model

@@ -88,8 +88,8 @@ def _check_parameters(model: HistoryRecommender) -> None:
     default = kind_()
     for parameter in kind_.PARAMETERS:
         value = getattr(default, parameter.name)
-        said = f"the constructor has {parameter.name}={value!r}, declared {parameter.default!r}"
-        assert value == parameter.default, said
+        message = f"the constructor has {parameter.name}={value!r}, declared {parameter.default!r}"
+        assert value == parameter.default, message
         parameter.check(value)
         if parameter.search is not None:
             for end in (parameter.search.low, parameter.search.high):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import relae.datasets._formats as formats
-import relae.datasets._places as places
+import relae.datasets._sources as places
 from relae import datasets
 from relae.errors import DataError
 

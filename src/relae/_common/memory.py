@@ -1,4 +1,4 @@
-"""How much memory there is: of the machine, its control groups and the process's own limit."""
+"""The memory that is available: the machine's, that of its control groups and the process's own limit."""
 
 import os
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ def ensure_memory(needed: float, what: str, way_out: Text | str) -> None:
 
 
 def process_memory() -> int:
-    """Resident bytes of this process."""
+    """Return the resident bytes of this process."""
     import psutil
 
     return int(psutil.Process().memory_info().rss)
 
 
 def available_memory() -> int:
-    """Bytes this process can still take: the machine's, its control groups' and its own limit, the least of them."""
+    """Return the bytes that this process can still take, by the machine, its control groups and its own limit."""
     import psutil
 
     free = [int(psutil.virtual_memory().available), *_control_group_memory()]
@@ -35,7 +35,7 @@ def available_memory() -> int:
 def _control_group_memory(
     membership: str = "/proc/self/cgroup", mount: str | os.PathLike[str] = "/sys/fs/cgroup"
 ) -> Iterator[int]:
-    """Free bytes of each control group of this process that has a memory limit (cgroup v1 and v2, parents too)."""
+    """Yield the free bytes of each control group of this process with a memory limit (v1 and v2, parents too)."""
     try:
         lines = Path(membership).read_text().splitlines()
     except OSError:

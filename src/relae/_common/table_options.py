@@ -65,7 +65,7 @@ class TableKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How the rows of a table become interactions: the keywords of `Interactions.from_frame` and `Interactions.read`.
+    """Options for turning the rows of a table into interactions: keywords of `Interactions.from_frame` and `read`.
 
     The filters work in this order: ratings, merging of duplicates, zero weights, `min_item_count`, `min_user_count`,
     `k_core`. Counts are of different items per user and different users per item.

@@ -65,7 +65,7 @@ class Components:
     exact: bool
 
     def weight(self, part: NDArray[np.float64]) -> tuple[float, float, float]:
-        """Mean absolute weight of pairs of different items in `high` or `low`.
+        """Return the mean absolute weight of pairs of different items in `high` or `low`.
 
         Returns
         -------
@@ -145,15 +145,15 @@ def components(
     check_finite("l2", l2, above_zero=True)
     grams = sides(x)
     counts = np.bincount(x.indices, minlength=x.shape[1])
-    chosen = _drawn(counts, popular, unpopular, head_share, rng)
-    block = _block(grams, np.searchsorted(grams.items, chosen))
+    columns = _drawn(counts, popular, unpopular, head_share, rng)
+    block = _block(grams, np.searchsorted(grams.items, columns))
     exact = is_exact(grams.side, exact_limit)
     if exact:
         high, low, rank, group = _exact(grams, block, l2, share)
     else:
         high, low, rank, group = _filtered(grams, block, l2, share, rng, progress)
-    ids = list(interactions.items.take(chosen))
-    return Components(ids, counts[chosen], popular, high, low, l2, share, rank, group, exact)
+    ids = list(interactions.items.take(columns))
+    return Components(ids, counts[columns], popular, high, low, l2, share, rank, group, exact)
 
 
 def _drawn(
@@ -162,11 +162,11 @@ def _drawn(
     """Return columns of random items of the head and of the tail, by falling popularity."""
     head = head_items(counts, head_share)
     parts = []
-    for name, group, wanted in (("popular", head, popular), ("unpopular", ~head, unpopular)):
+    for name, group, number in (("popular", head, popular), ("unpopular", ~head, unpopular)):
         able = np.flatnonzero(group & (counts > 0))
-        if not 0 < wanted <= len(able):
-            raise DataError(f"cannot draw {wanted:,} {name} items: there are {len(able):,}")
-        drawn = rng.choice(able, wanted, replace=False)
+        if not 0 < number <= len(able):
+            raise DataError(f"cannot draw {number:,} {name} items: there are {len(able):,}")
+        drawn = rng.choice(able, number, replace=False)
         parts.append(drawn[np.lexsort((drawn, -counts[drawn]))])
     return np.concatenate(parts)
 

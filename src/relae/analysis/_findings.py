@@ -1,4 +1,4 @@
-"""What a figure shows, in one sentence that is computed from its numbers."""
+"""The finding of a figure as a sentence, computed from its numbers."""
 
 import numpy as np
 from numpy.typing import NDArray

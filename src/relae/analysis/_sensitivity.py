@@ -40,7 +40,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """How NDCG of all, head and tail items depends on one parameter of a model.
+    """NDCG of all, head and tail items as a function of one parameter of a model.
 
     Attributes
     ----------

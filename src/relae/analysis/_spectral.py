@@ -70,7 +70,7 @@ def is_exact(side: int, exact_limit: int) -> bool:
 
 
 def exact_values(grams: Sides) -> Values:
-    """The eigenvalues of A Aᵀ that are not 0, falling : (rank,)."""
+    """Return the eigenvalues of A Aᵀ that are not 0, falling : (rank,)."""
     square = _dense_gram(grams)
     with one_blas_thread():
         values: Values = np.linalg.eigvalsh(square)[::-1].astype(np.float64, copy=False)
@@ -78,7 +78,7 @@ def exact_values(grams: Sides) -> Values:
 
 
 def exact_pairs(grams: Sides) -> tuple[Values, Values]:
-    """The eigenvalues that are not 0, falling : (rank,), and their vectors : (side, rank)."""
+    """Return the eigenvalues that are not 0, falling : (rank,), and their vectors : (side, rank)."""
     square = _dense_gram(grams)
     with one_blas_thread():
         values, vectors = np.linalg.eigh(square)
@@ -114,7 +114,7 @@ class Top(NamedTuple):
 
 
 def top_pairs(grams: Sides, rng: np.random.Generator, count: int = _TOP) -> Top:
-    """The largest eigenpairs of A Aᵀ, by Lanczos to machine precision."""
+    """Return the largest eigenpairs of A Aᵀ, by Lanczos to machine precision."""
     side = grams.side
     count = min(count, side // 10)
     operator = LinearOperator(
@@ -133,7 +133,7 @@ class Series(NamedTuple):
     bound: float  # eigenvalues from 0 to here are mapped to [−1, 1]
 
     def apply(self, function: Callable[[Values], Values]) -> Values:
-        """bᵀ f(A Aᵀ) b : (block, block)."""
+        """Return bᵀ f(A Aᵀ) b : (block, block)."""
         degree = len(self.moments) - 1
         angles = (np.arange(_SAMPLES) + 0.5) * np.pi / _SAMPLES
         coefficients = dct(function(self.bound * (1.0 + np.cos(angles)) / 2.0))[: degree + 1] / _SAMPLES
@@ -141,7 +141,7 @@ class Series(NamedTuple):
         return np.asarray(np.tensordot(_jackson(degree) * coefficients, self.moments, 1))
 
     def above(self) -> tuple[Values, Values]:
-        """Falling eigenvalues, and the share of the spectrum that lies above each of them (traces of the moments).
+        """Return falling eigenvalues, and the share of the spectrum above each of them (traces of the moments).
 
         Σ over k of the coefficients of the step 1[φ < θ] = θ/π + Σ 2 sin(kθ)/(kπ) · cos kφ; it never falls, because
         Jackson's kernel is positive.
@@ -163,7 +163,7 @@ class Series(NamedTuple):
 def chebyshev_series(
     grams: Sides, block: Dense, top: Top, *, degree: int = _DEGREE, progress: Callable[[float], None] | None = None
 ) -> Series:
-    """The moments of a block : (side, columns), from degree/2 products with A and Aᵀ.
+    """Return the moments of a block : (side, columns), from degree/2 products with A and Aᵀ.
 
     T_2k = 2 T_k T_k − T_0 and T_2k+1 = 2 T_k+1 T_k − T_1 give two moments for each product.
     """
@@ -206,7 +206,7 @@ def _symmetric(square: Dense) -> Values:
 
 
 def _jackson(degree: int) -> Values:
-    """Damping factors of a Chebyshev series : (degree + 1,)."""
+    """Return the damping factors of a Chebyshev series : (degree + 1,)."""
     n = degree + 2
     k = np.arange(degree + 1)
     return np.asarray(((n - k) * np.cos(np.pi * k / n) + np.sin(np.pi * k / n) / np.tan(np.pi / n)) / n)
@@ -215,7 +215,7 @@ def _jackson(degree: int) -> Values:
 def estimated_values(
     grams: Sides, top: Top, rng: np.random.Generator, *, probes: int = 16, progress: Progress | None = None
 ) -> Values:
-    """The eigenvalues, falling: the largest exactly, then the quantiles of a density that random vectors measure."""
+    """Return eigenvalues, falling: the largest exactly, then quantiles of a density that random vectors estimate."""
     block = rng.choice([-1.0, 1.0], (grams.side, probes))
     report = of_stage(progress, "spectrum")
     series = chebyshev_series(grams, block, top, progress=report)

@@ -97,10 +97,10 @@ def spectrum(
     """
     x = as_interactions(data).matrix
     grams = sides(x)
-    chosen = checked_l2s(suggested_l2(x) * np.array(_AROUND) if l2s is None else l2s)
+    penalties = checked_l2s(suggested_l2(x) * np.array(_AROUND) if l2s is None else l2s)
     exact = is_exact(grams.side, exact_limit)
     values = exact_values(grams) if exact else estimated_values(grams, top_pairs(grams, rng), rng, progress=progress)
-    return Spectrum(values, exact, chosen)
+    return Spectrum(values, exact, penalties)
 
 
 def checked_l2s(l2s: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""How figures look: a palette that colour-blind readers and printers can tell apart, one set of sizes, no global state.
+"""The style of figures: a palette that colour-blind readers can tell apart, one set of sizes, no global state.
 
 matplotlib is imported inside functions: analysis as numbers works without it.
 """

@@ -1,4 +1,4 @@
-"""What the linear autoencoders are compared with, behind the same protocol.
+"""Models that the linear autoencoders are compared with, behind the same protocol.
 
 The models that are trained step by step need torch for `fit` (the extra `neural`), and for nothing else.
 """

@@ -146,7 +146,7 @@ class GFCF(HistoryRecommender):
 
 
 def _root_inverse(degrees: NDArray[Any]) -> NDArray[np.float64]:
-    """1/√degree, and 0 where there is nothing."""
+    """Return 1/√degree, and 0 where there is nothing."""
     degrees = np.asarray(degrees, np.float64).ravel()
     with np.errstate(divide="ignore"):
         return np.where(degrees > 0, 1.0 / np.sqrt(degrees), 0.0)

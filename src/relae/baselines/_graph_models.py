@@ -37,7 +37,7 @@ class GraphModel(Trained, KnownUsers):
 
     @abstractmethod
     def _of(self, graph: "Graph") -> "Network":
-        """The network for a graph."""
+        """Return the network for a graph."""
 
     def _network(self, data: Interactions) -> "Network":
         from relae.baselines.neural._graph import Graph

@@ -124,7 +124,7 @@ class IALS(HistoryRecommender):
         self.epochs, self.frequency_exponent, self.l2, self.seed = epochs, frequency_exponent, l2, seed
 
     def search_space(self) -> Mapping[str, Range]:
-        """Without the penalty, where λ is given."""
+        """Return the ranges to search, without the penalty where λ is given."""
         return {name: ranged for name, ranged in self.SPACE.items() if self.l2 is None or name != "penalty"}
 
     def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
@@ -145,7 +145,7 @@ class IALS(HistoryRecommender):
         return self
 
     def _alternate(self, x: Csr, l2: float, progress: Progress | None) -> tuple[Dense, NDArray[np.float64]]:
-        """The factors of the items after all epochs, in their own basis, and their spectrum."""
+        """Return the factors of the items after all epochs, in their own basis, and their spectrum."""
         a = self.unobserved_weight
         sides = [(side, l2 * _frequencies(side, a, self.frequency_exponent)) for side in (x, transpose(x))]
         start = np.random.default_rng(self.seed).standard_normal((x.shape[1], self.dim), np.float32)
@@ -163,7 +163,7 @@ class IALS(HistoryRecommender):
         return factors, spectrum
 
     def _l2_for(self, x: Csr) -> float:
-        """The λ with which the mean penalty of a user is `penalty`, times the mean weight of an interaction."""
+        """Return the λ with which the mean penalty of a user is `penalty`, times the mean weight of an interaction."""
         frequencies = _frequencies(x, self.unobserved_weight, self.frequency_exponent)
         return float(self.penalty * x.data.mean(dtype=np.float64) / frequencies.mean())
 
@@ -194,7 +194,7 @@ class IALS(HistoryRecommender):
         return super().facts() | {"l2 used": f"{self.l2_:g}"}
 
     def _fold_in(self, batch: Csr) -> Dense:
-        """The best factors of some histories : (users, dim)."""
+        """Return the best factors of some histories : (users, dim)."""
         own = as_csr(batch, np.float32)
         penalty = self.l2_ * _frequencies(own, self.unobserved_weight_, self.frequency_exponent_)
         return als_rows(own, self.item_factors_, self.spectrum_, self.unobserved_weight_, penalty)
@@ -211,6 +211,6 @@ class IALS(HistoryRecommender):
 
 
 def _frequencies(x: Csr, unobserved_weight: float, exponent: float) -> NDArray[np.float64]:
-    """(|r| + a · columns)^ν of each row r : (rows,)."""
+    """Return (|r| + a · columns)^ν of each row r : (rows,)."""
     sums = np.asarray(x.sum(axis=1, dtype=np.float64))
     return np.asarray((sums + unobserved_weight * x.shape[1]) ** exponent)

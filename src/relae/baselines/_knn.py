@@ -204,7 +204,7 @@ def _report(progress: Progress | None) -> Callable[[float], None] | None:
 
 
 def _nearest_by_cosine(features: Csr, count: int, report: Callable[[float], None] | None) -> Csr:
-    """The largest cosines above 0 of each item with others, in its row : (items, items); features : (items, features).
+    """Return the largest positive cosines of each item, in its row : (items, items); features : (items, features).
 
     Features below 0 are those of numbers and embeddings, which most pairs share: then it is quicker to multiply a few
     rows with all.

@@ -1,4 +1,4 @@
-"""What the models that are trained step by step have in common. Torch is needed to fit them, and for nothing else."""
+"""The base of models that are trained by gradient steps. Only their fit needs torch."""
 
 import json
 import os

@@ -100,7 +100,7 @@ class Events:
 
 
 class Losses:
-    """What each filter removed, for the message when nothing is left."""
+    """Counts of what each filter removed, for the message when nothing is left."""
 
     def __init__(self, source: str, n_rows: int) -> None:
         self.source, self.n_rows, self.steps = source, n_rows, list[Text]()
@@ -122,8 +122,8 @@ class Losses:
             )
 
 
-class Fates:
-    """Which filter took the last cell of each user."""
+class DroppedUsers:
+    """The filter that took the last cell of each user without cells."""
 
     def __init__(self, n_users: int) -> None:
         self._left = np.ones(n_users, dtype=bool)
@@ -153,7 +153,7 @@ class Kept:
 
     cells: Cells
     beside: Pairs
-    fates: Fates
+    dropped_users: DroppedUsers
 
 
 @dataclass(frozen=True)
@@ -293,14 +293,14 @@ def _single(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_users: int) -> Kept:
     """Apply the filters on counts, in the order that is documented; `low` are distinct pairs with too low a rating."""
-    fates = Fates(n_users)
+    dropped_users = DroppedUsers(n_users)
     if len(low):
-        fates.record(options.filter_option("min_rating"), cells.users)
+        dropped_users.record(options.filter_option("min_rating"), cells.users)
 
     def step(name: Option | str, after: Cells) -> Cells:
         losses.record(name, len(cells), len(after), "interactions")
         if len(after) < len(cells):
-            fates.record(name, after.users)
+            dropped_users.record(name, after.users)
         return after
 
     cells = step("weights of zero", cells.where(cells.values > 0))
@@ -314,7 +314,7 @@ def keep(cells: Cells, low: Pairs, options: TableOptions, losses: Losses, n_user
         _warn_of_one_pass(cells, options)
     if options.k_core > 1:
         cells = step(options.filter_option("k_core"), _core(cells, options.k_core))
-    return Kept(cells, _beside(cells, before, low), fates)
+    return Kept(cells, _beside(cells, before, low), dropped_users)
 
 
 def _beside(cells: Cells, before: Pairs, low: Pairs) -> Pairs:
@@ -347,10 +347,10 @@ def join(parts: Sequence[Pairs]) -> Pairs:
     )
 
 
-def _among(wanted: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _among(numbers: NDArray[np.int64], keys: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which numbers are among sorted ones."""
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.asarray(keys[at] == wanted)
+    at = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+    return np.asarray(keys[at] == numbers)
 
 
 def count(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.int64]:
@@ -411,7 +411,7 @@ def number(kept: Kept, users: pl.Series, items: pl.Series) -> Assembled:
         seen = Seen(pattern(rows, columns, (len(user_ids), len(seen_items))), seen_items, kept.beside.times)
     gone = count(cells.items, len(items)) == 0
     dropped_items = Ids(items.to_numpy()[gone])
-    return Assembled(matrix, user_ids, item_ids, cells.times, seen, kept.fates.dropped(users), dropped_items)
+    return Assembled(matrix, user_ids, item_ids, cells.times, seen, kept.dropped_users.dropped(users), dropped_items)
 
 
 def _compact(codes: NDArray[Any], vocabulary: pl.Series) -> tuple[Ids, NDArray[Any]]:

@@ -108,7 +108,7 @@ def _read(strings: pl.Series) -> pl.Series:
 
 
 def _categories(values: pl.Series, column: ItemColumn) -> Block | str:
-    """A feature per value, 1/√c̄ for the items that have it, where c̄ is the mean number of values of an item."""
+    """Return a feature per value: 1/√c̄ for items that have it, where c̄ is the mean number of values of an item."""
     import polars as pl
 
     pairs = _pairs(values)
@@ -161,7 +161,7 @@ def _number(values: pl.Series, column: ItemColumn) -> Block | str:
 
 
 def _standardized(floats: pl.Series, column: ItemColumn) -> Block | str:
-    """One feature, (value − mean) / standard deviation, 0 where the value is missing."""
+    """Return one feature, (value − mean) / standard deviation, 0 where the value is missing."""
     values = floats.drop_nulls().sort().to_numpy()  # sorted: the order of the rows must not change the last bit
     if len(values) == 0 or values[0] == values[-1]:
         return _SAME
@@ -172,31 +172,31 @@ def _standardized(floats: pl.Series, column: ItemColumn) -> Block | str:
 
 
 def _embedding(values: pl.Series, column: ItemColumn) -> Block | str:
-    """A feature per place, all divided by the root mean square of the norms."""
+    """Return a feature per dimension, all divided by the root mean square of the norms."""
     import polars as pl
 
     lists = values.cast(pl.List(pl.Float64))
     lengths = lists.list.len()
-    there = (lengths > 0).fill_null(False)
-    if not there.any():
+    has_value = (lengths > 0).fill_null(False)
+    if not has_value.any():
         return "it has no values"
-    size = int(lengths.filter(there)[0])
-    longer = there & (lengths != size)
+    size = int(lengths.filter(has_value)[0])
+    longer = has_value & (lengths != size)
     if longer.any():
         at = int(longer.to_numpy().argmax())
         column.origin.fail(
             f"has a list of {lengths[at]:,} numbers in row {column.numbers[at]:,} and one of {size:,} before: give all "
             "items as many"
         )
-    broken = there & ~lists.list.eval(pl.element().is_finite().fill_null(False)).list.all()
+    broken = has_value & ~lists.list.eval(pl.element().is_finite().fill_null(False)).list.all()
     if broken.any():
         row = column.numbers[int(broken.to_numpy().argmax())]
         column.origin.fail(
             f"has a list in row {row:,} with a number that is missing or not finite: correct or empty it"
         )
     vectors = np.zeros((len(values), size))
-    vectors[there.to_numpy()] = lists.filter(there).explode().to_numpy().reshape(-1, size)
-    squares = np.sort(np.square(vectors).sum(axis=1))[-int(there.sum()) :]
+    vectors[has_value.to_numpy()] = lists.filter(has_value).explode().to_numpy().reshape(-1, size)
+    squares = np.sort(np.square(vectors).sum(axis=1))[-int(has_value.sum()) :]
     if squares[-1] == 0:
         return _SAME
     matrix = sp.csr_array(vectors / np.sqrt(squares.mean()))

@@ -27,7 +27,7 @@ _WORDS = {"int": "integers", "str": "strings"}
 
 @dataclass(frozen=True)
 class FeatureRules:
-    """How a table becomes features: the keywords of `Interactions.with_features`."""
+    """Rules for turning a table into features: the keywords of `Interactions.with_features`."""
 
     item: str
     columns: Sequence[str] | None
@@ -53,8 +53,8 @@ class FeatureRules:
 
     def chosen(self, table: Table) -> list[str]:
         """Return the columns to look at, after a check that they are there."""
-        wanted = {"item": [self.item], "columns": self.columns or [], "separators": self.separators}
-        for role, names in wanted.items():
+        named = {"item": [self.item], "columns": self.columns or [], "separators": self.separators}
+        for role, names in named.items():
             for name in names:
                 table.check({role: name})
         if self.columns is not None:
@@ -89,9 +89,9 @@ def read_features(table: Table, items: Ids, rules: FeatureRules, dropped: Ids) -
             f"{table.source}: none of its {rows.height:,} items is among the {len(items):,} of the interactions: its "
             f"column {rules.item!r} has ids such as {ids[0]!r}, the interactions have ids such as {items.examples()}"
         )
-    wanted = known | pl.Series(dropped.positions(ids.to_numpy()) < 0) if rules.add_items else known
-    items = _extended(items, ids.filter(wanted & ~known).sort())
-    rows, numbers, ids = rows.filter(wanted), numbers.filter(wanted), ids.filter(wanted)
+    used = known | pl.Series(dropped.positions(ids.to_numpy()) < 0) if rules.add_items else known
+    items = _extended(items, ids.filter(used & ~known).sort())
+    rows, numbers, ids = rows.filter(used), numbers.filter(used), ids.filter(used)
     complete = len(ids) == len(items)
     columns = [_item_column(rows[name], numbers, table, rules, complete) for name in names]
     features = _placed(_useful(columns, table), items.positions(ids.to_numpy()), len(items))
@@ -105,10 +105,10 @@ def _ids(values: pl.Series, column: Column, items: Ids, *, text: bool) -> pl.Ser
     column.refuse(ids.is_null(), values, "drop the row or fill it")
     kind = "int" if ids.dtype.is_integer() else "str"
     if kind != items.kind:
-        wanted = f"the items of the interactions are {_WORDS[items.kind]}"
+        expected = f"the items of the interactions are {_WORDS[items.kind]}"
         if text:  # which are integers if all of them are
-            column.refuse(~read_integers(ids)[1], ids, f"{wanted}; correct or drop the row")
-        column.fail(f"has {_WORDS[kind]} such as {ids[0]!r}, and {wanted}: cast one of the two")
+            column.refuse(~read_integers(ids)[1], ids, f"{expected}; correct or drop the row")
+        column.fail(f"has {_WORDS[kind]} such as {ids[0]!r}, and {expected}: cast one of the two")
     column.refuse(~ids.is_first_distinct(), ids, "that item is in the table already; give it one row")
     return ids
 
@@ -147,8 +147,8 @@ def _useful(columns: Sequence[ItemColumn], table: Table) -> list[Block]:
         else:
             without.append(f"{column.origin.name!r} ({features})")
     if not blocks:
-        there = ", ".join(without) or f"it has only {', '.join(map(repr, table.columns))}"
-        raise DataError(f"{table.source} has no column that can be a feature: {there}")
+        reasons = ", ".join(without) or f"it has only {', '.join(map(repr, table.columns))}"
+        raise DataError(f"{table.source} has no column that can be a feature: {reasons}")
     if without:
         warnings.warn(
             DataWarning(

@@ -23,7 +23,7 @@ _NEWLINE, _ZERO, _NINE = ord("\n"), ord("0"), ord("9")
 
 @dataclass(frozen=True)
 class Lists:
-    """What a file of lines `user item item …` says, in its order.
+    """The pairs in a file of lines `user item item …`, in their order.
 
     Attributes
     ----------

@@ -80,21 +80,21 @@ class Table:
                 raise DataError(self._missing(role, column, keywords))
 
     def _missing(self, role: str, column: str, keywords: bool) -> Text:
-        there = ", ".join(map(repr, self.columns)) or "none"
+        names = ", ".join(map(repr, self.columns)) or "none"
         padded = next((name for name in self.columns if name.strip() == column and name != column), None)
         if padded is not None:
             return Text(
                 f"{self.source} has no column {column!r} but {padded!r}, with blanks in its header: remove them there, "
                 "or ",
                 Text("set ", _role_option(role, padded)) if keywords else "rename it",
-                f"; its columns are {there}",
+                f"; its columns are {names}",
             )
         lowered = {name.lower(): name for name in self.columns}
         near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
         meant = lowered[near[0]] if near else ...
         rename = Text(f"rename {'…' if meant is ... else repr(meant)} to {column!r}")
         way_out = Text("set ", _role_option(role, meant)) if keywords else rename
-        return Text(f"{self.source} has no column {column!r}, its columns are {there}: ", way_out)
+        return Text(f"{self.source} has no column {column!r}, its columns are {names}: ", way_out)
 
 
 def _role_option(role: str, column: Any) -> Option:
@@ -405,8 +405,8 @@ def _fetch_frame(table: nw.DataFrame[Any] | nw.LazyFrame[Any], source: str, colu
     import narwhals as nw
     import polars as pl
 
-    chosen = table.select(columns)
-    eager = chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
+    selected = table.select(columns)
+    eager = selected.collect() if isinstance(selected, nw.LazyFrame) else selected
     return pl.DataFrame([_polars_series(eager[column], source).alias(column) for column in columns])
 
 

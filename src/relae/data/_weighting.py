@@ -69,10 +69,10 @@ def try_weightings(matrix: sp.csr_array) -> Trial | None:
     rng = np.random.default_rng(0)
     judged = np.zeros(part.shape[0], dtype=bool)
     judged[rng.choice(part.shape[0], n_judged, replace=False)] = True
-    train, rest = part[~judged], part[judged]
-    hidden = _hide(rest, rng)
+    train, test = part[~judged], part[judged]
+    hidden = _hide(test, rng)
     values = {
-        weighting: _ndcg(_weighted(train, weighting), _weighted(rest, weighting), hidden) for weighting in _CANDIDATES
+        weighting: _ndcg(_weighted(train, weighting), _weighted(test, weighting), hidden) for weighting in _CANDIDATES
     }
     figures = {weighting: float(per_user.mean()) for weighting, per_user in values.items()}
     best = max(figures, key=lambda weighting: figures[weighting])

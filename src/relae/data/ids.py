@@ -112,10 +112,10 @@ class Ids:
         """
         if isinstance(ids, (str, bytes)):
             raise TypeError(f"positions takes a sequence of ids, got the single {ids!r}: put it in a list")
-        wanted = _sequence(ids)
-        if isinstance(wanted, np.ndarray):
-            return self._find(wanted.ravel()).reshape(wanted.shape)
-        return self._find(wanted)
+        sequence = _sequence(ids)
+        if isinstance(sequence, np.ndarray):
+            return self._find(sequence.ravel()).reshape(sequence.shape)
+        return self._find(sequence)
 
     def take(self, positions: Any) -> NDArray[np.object_]:
         """Return the raw ids at these positions as Python objects, None where the position is -1.
@@ -151,45 +151,45 @@ class Ids:
         if self.kind == "int":
             position = self.positions([form])
             return list(self.take(position[position >= 0]))
-        return [self.values[at] for at in islice(_places(form, self._plain_forms), n)]
+        return [self.values[at] for at in islice(_positions_of(form, self._plain_forms), n)]
 
-    def _find(self, wanted: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
+    def _find(self, ids: Sequence[Any] | NDArray[Any]) -> NDArray[np.int64]:
         """Look up a flat sequence, as an array if it is numeric."""
         if self.kind == "str":
-            return self._find_strings([_as_string(value) for value in _listed(wanted)])
-        if isinstance(wanted, np.ndarray) and wanted.dtype.kind in "iuf":
-            whole = _whole(wanted)
-            return np.where(whole, self._find_integers(np.where(whole, wanted, 0).astype(np.int64)), -1)
-        if (integers := _plain_integers(wanted)) is not None:
+            return self._find_strings([_as_string(value) for value in _listed(ids)])
+        if isinstance(ids, np.ndarray) and ids.dtype.kind in "iuf":
+            whole = _whole(ids)
+            return np.where(whole, self._find_integers(np.where(whole, ids, 0).astype(np.int64)), -1)
+        if (integers := _plain_integers(ids)) is not None:
             return self._find_integers(integers)
-        parsed = [_as_integer(value) for value in _listed(wanted)]
+        parsed = [_as_integer(value) for value in _listed(ids)]
         known = np.array([value is not None for value in parsed], dtype=bool)
         positions = self._find_integers(np.array([value or 0 for value in parsed], dtype=np.int64))
         return np.where(known, positions, -1)
 
-    def _find_integers(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _find_integers(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         if len(self) == 0:
-            return np.full(len(wanted), -1, dtype=np.int64)
+            return np.full(len(ids), -1, dtype=np.int64)
         first, last = int(self.values[0]), int(self.values[-1])
         if self._sorted and last - first == len(self) - 1:  # no gaps, so no search
-            return np.where((wanted >= first) & (wanted <= last), wanted - first, -1)
-        at = np.searchsorted(self.values, wanted, sorter=self._order)
+            return np.where((ids >= first) & (ids <= last), ids - first, -1)
+        at = np.searchsorted(self.values, ids, sorter=self._order)
         at = np.minimum(at, len(self) - 1)
         if self._order is not None:
             at = self._order[at]
-        return np.where(self.values[at] == wanted, at, -1)
+        return np.where(self.values[at] == ids, at, -1)
 
-    def _find_strings(self, wanted: list[str | None]) -> NDArray[np.int64]:
-        if self._sorted and len(wanted) < _FEW and "_index" not in self.__dict__:
-            return np.array([self._bisect(value) for value in wanted], dtype=np.int64)
+    def _find_strings(self, ids: list[str | None]) -> NDArray[np.int64]:
+        if self._sorted and len(ids) < _FEW and "_index" not in self.__dict__:
+            return np.array([self._bisect(value) for value in ids], dtype=np.int64)
         index = self._index
-        return np.array([index.get(value, -1) for value in wanted], dtype=np.int64)
+        return np.array([index.get(value, -1) for value in ids], dtype=np.int64)
 
-    def _bisect(self, wanted: str | None) -> int:
-        if wanted is None:
+    def _bisect(self, id_: str | None) -> int:
+        if id_ is None:
             return -1
-        at = bisect_left(self.values, wanted)
-        return at if at < len(self) and self.values[at] == wanted else -1
+        at = bisect_left(self.values, id_)
+        return at if at < len(self) and self.values[at] == id_ else -1
 
     @cached_property
     def _order(self) -> NDArray[np.int64] | None:
@@ -304,7 +304,7 @@ def _plain_form(text: str) -> str:
     return whole.lstrip("0") or whole[-1:]
 
 
-def _places(text: str, texts: list[str]) -> Iterator[int]:
+def _positions_of(text: str, texts: list[str]) -> Iterator[int]:
     """Yield the positions at which a text stands in a list."""
     at = -1
     with suppress(ValueError):

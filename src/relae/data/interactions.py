@@ -31,7 +31,7 @@ from relae.errors import DataError, Option
 
 
 class Changes(TypedDict, total=False):
-    """What `Interactions.replace` can replace."""
+    """The attributes that `Interactions.replace` can replace."""
 
     matrix: MatrixLike
     users: Ids | Iterable[Any] | None
@@ -178,8 +178,8 @@ class Interactions:
         DataError
             If a column is missing or has values that cannot be used, or if nothing is left.
         """
-        chosen = TableOptions.checked(**options)
-        return cls._titled(assemble(open_frame(frame, "the table"), chosen), chosen)
+        checked = TableOptions.checked(**options)
+        return cls._titled(assemble(open_frame(frame, "the table"), checked), checked)
 
     @classmethod
     def read(
@@ -227,8 +227,8 @@ class Interactions:
             If there are no files, one cannot be read, a column has different types, or the scratch folder is full; or
             as in `from_frame`, with the file, column, row and value.
         """
-        chosen = TableOptions.checked(**options)
-        return cls._titled(read_tables(path, chosen, separator, scratch, progress), chosen)
+        checked = TableOptions.checked(**options)
+        return cls._titled(read_tables(path, checked, separator, scratch, progress), checked)
 
     @classmethod
     def read_lists(cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None) -> Interactions:
@@ -651,15 +651,15 @@ def _times(times: ArrayLike, source: Any, matrix: sp.csr_array, name: str, cells
     return array.astype(np.int64, copy=False)
 
 
-def _extent(path: FilePath, lists: Lists, name: str, wanted: int | None) -> int:
+def _extent(path: FilePath, lists: Lists, name: str, length: int | None) -> int:
     """Return how many users or items a file has, or the wanted number if it is enough."""
     numbers = lists.owners if name == "users" else lists.items
     largest = int(numbers.max(initial=-1))
-    if wanted is not None and wanted <= largest:
+    if length is not None and length <= largest:
         raise DataError(
-            f"{path} has the {name[:-1]} {largest}, so n_{name} must be at least {largest + 1}, got {wanted}"
+            f"{path} has the {name[:-1]} {largest}, so n_{name} must be at least {largest + 1}, got {length}"
         )
-    return largest + 1 if wanted is None else wanted
+    return largest + 1 if length is None else length
 
 
 def _row_numbers(positions: ArrayLike, n_users: int) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from relae.data import Ids, Interactions, Lists, Statistics, TableOptions, positions_in, read_lists
 from relae.datasets._online_retail import EMBEDDED, embedded_folder, online_retail
-from relae.datasets._places import data_folders
 from relae.datasets._raw import Form, Raw
+from relae.datasets._sources import data_folders
 from relae.errors import DataError, Option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class PaperRow:
 
 @dataclass(frozen=True)
 class Expected:
-    """What the recipe leaves of the published files."""
+    """The counts that the recipe leaves of the published files."""
 
     users: int
     items: int
@@ -269,14 +269,14 @@ class Dataset:
 
     def _missing(self) -> str:
         folder = self.folder()
-        wanted = [file for file in self.files if not (folder / file.name).exists()]
+        missing = [file for file in self.files if not (folder / file.name).exists()]
         listed = ", ".join(
-            f"{folder / file.name}" + ("" if file.url is None else f" (from {file.url})") for file in wanted
+            f"{folder / file.name}" + ("" if file.url is None else f" (from {file.url})") for file in missing
         )
-        files_are = "a file that is" if len(wanted) == 1 else f"{len(wanted)} files that are"
+        files_are = "a file that is" if len(missing) == 1 else f"{len(missing)} files that are"
         if self.by_hand:
             return f"{self.title} needs {files_are} not here: {listed}. {self.by_hand}"
-        them = "it" if len(wanted) == 1 else "them"
+        them = "it" if len(missing) == 1 else "them"
         return (
             f"{self.title} needs {files_are} not here: {listed}. Run `relae datasets get {self.name}`, or fetch "
             f"{them} yourself and put {them} there"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from relae.data import positions_in
-from relae.datasets._places import BLOCK, Folder, Piece, Place, pieces, readable, tar_files
+from relae.datasets._sources import BLOCK, FileSource, Folder, Piece, pieces, readable, tar_files
 from relae.errors import DataError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ NETFLIX = Format(
 )
 
 
-def read_ratings(source: Place, name: str, form: Format, min_rating: float | None) -> Events:
+def read_ratings(source: FileSource, name: str, form: Format, min_rating: float | None) -> Events:
     """Return the ratings in a text file that are at least `min_rating`; without it all of them."""
     frames = []
     for piece in pieces(source.open(name), source.label(name)):
@@ -124,7 +124,7 @@ def read_ratings(source: Place, name: str, form: Format, min_rating: float | Non
     return Events(_joined(frames, source.label(name), form))
 
 
-def read_triplets(source: Place, name: str) -> Events:
+def read_triplets(source: FileSource, name: str) -> Events:
     """Return who played which song, from lines of user, song and number of plays."""
     frames = []
     users, items = dict[str, int](), dict[str, int]()
@@ -217,14 +217,14 @@ def _netflix_block(block: list[Piece], movie: int | None) -> tuple[pl.DataFrame,
     return rows.with_columns(items), movies[-1]
 
 
-def csv_titles(source: Place, name: str, item: str) -> Titles:
+def csv_titles(source: FileSource, name: str, item: str) -> Titles:
     """Return the titles in a CSV file with the columns of item ids and `title`."""
     label = source.label(name)
     with source.open(name) as stream, readable(label):
         text = _decoded(stream.read(), "utf-8-sig", label)
     reader = csv.DictReader(io.StringIO(text))
-    wanted = {item, "title"}
-    if not wanted <= set(reader.fieldnames or ()):
+    columns = {item, "title"}
+    if not columns <= set(reader.fieldnames or ()):
         raise DataError(f"{label} has the columns {reader.fieldnames}, it needs {item!r} and 'title'")
     titles = {}
     for row in reader:
@@ -234,7 +234,7 @@ def csv_titles(source: Place, name: str, item: str) -> Titles:
     return titles
 
 
-def separated_titles(source: Place, name: str, separator: str) -> Titles:
+def separated_titles(source: FileSource, name: str, separator: str) -> Titles:
     """Return the titles in lines of `item`, `title` and more, in Latin-1."""
     label = source.label(name)
     with source.open(name) as stream, readable(label):

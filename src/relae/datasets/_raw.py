@@ -22,12 +22,12 @@ from relae.datasets._formats import (
     read_triplets,
     separated_titles,
 )
-from relae.datasets._places import Folder, Place, Zip, readable
+from relae.datasets._sources import FileSource, Folder, Zip, readable
 
 
 @dataclass(frozen=True)
 class Raw:
-    """What the raw files say."""
+    """The content of the raw files."""
 
     events: Events
     titles: Titles | None
@@ -79,7 +79,7 @@ def triplet_forms() -> tuple[Form, ...]:
     )
 
 
-def _movielens(source: Place, ratings: str, movies: str, min_rating: float | None) -> Raw:
+def _movielens(source: FileSource, ratings: str, movies: str, min_rating: float | None) -> Raw:
     form = {"ratings.csv": RATINGS_CSV, "ratings.dat": RATINGS_DAT, "u.data": RATINGS_TAB}[ratings]
     events = read_ratings(source, ratings, form, min_rating)
     if not source.has(movies):
@@ -89,7 +89,7 @@ def _movielens(source: Place, ratings: str, movies: str, min_rating: float | Non
     return Raw(events, separated_titles(source, movies, "::" if movies.endswith(".dat") else "|"))
 
 
-def _plain(source: Place, min_rating: float | None) -> Raw:
+def _plain(source: FileSource, min_rating: float | None) -> Raw:
     events = read_ratings(source, "interactions.csv.gz", RATINGS_PLAIN, min_rating)
     return Raw(events, csv_titles(source, "items.csv", "item") if source.has("items.csv") else None)
 

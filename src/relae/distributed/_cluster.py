@@ -15,7 +15,7 @@ FAN_IN = 8  # parts that one task of a tree brings together
 
 @dataclass(frozen=True)
 class Cluster:
-    """How many workers there are, and what the smallest of them has."""
+    """The number of workers, and the memory and threads of the smallest of them."""
 
     workers: int
     threads: int  # of one worker

@@ -29,7 +29,7 @@ def solve_blocks(
     workers: int,
     keep_square: bool,
 ) -> tuple[LocalInverse, float]:
-    """P̂ as `solve_local` makes it, and the error of a few of its columns."""
+    """Return P̂ as `solve_local` makes it, and the error of a few of its columns."""
     n = len(penalty)
     count = min(neighbours, n)
     x = job.reduce("stack", _stack, blocks) if len(blocks) > FAN_IN else job.submit("stack", (), _stack, list(blocks))

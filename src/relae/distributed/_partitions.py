@@ -24,7 +24,7 @@ _BUCKETS = 16  # of users, so that no task sees all of them
 
 @dataclass(frozen=True)
 class _Counts:
-    """What one file, or several, hold of each item."""
+    """Counts per item of one file, or of several."""
 
     items: Ids
     users_per_item: NDArray[np.int64]
@@ -247,7 +247,7 @@ def _users(opened: tuple[str, Fingerprint, Interactions]) -> list[NDArray[Any]]:
 
 
 def _bucket(values: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """A number below `count` for each id, the same in every process."""
+    """Return a number below `count` for each id, the same in every process."""
     import polars as pl
 
     series = pl.Series(values if values.dtype != object else list(values))
@@ -314,11 +314,11 @@ def _split(path: str, folder: str, at: int, user: str, parts: int) -> list[str |
     buckets = rows[user].hash(seed=0) % parts
     written: list[str | None] = []
     for part in range(parts):
-        chosen = rows.filter(buckets == part)
+        part_rows = rows.filter(buckets == part)
         name = os.path.join(folder, f"piece-{at:05d}-{part:05d}.parquet")
-        if len(chosen):
-            write_atomically(chosen, name)
-        written.append(name if len(chosen) else None)
+        if len(part_rows):
+            write_atomically(part_rows, name)
+        written.append(name if len(part_rows) else None)
     return written
 
 

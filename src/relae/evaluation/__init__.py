@@ -1,4 +1,4 @@
-"""How good a ranking is: splits that do not leak, metrics with one value per user, results that can be compared."""
+"""Evaluation of rankings: splits that do not leak, metrics with one value per user, results that can be compared."""
 
 from relae.evaluation._evaluate import evaluate
 from relae.evaluation.groups import head_items, propensities

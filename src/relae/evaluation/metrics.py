@@ -31,7 +31,7 @@ Mode = Literal["standard", "paper"]
 
 
 class Sums(NamedTuple):
-    """What is known of each user's list at one cut-off, for one group of items : (users,) each."""
+    """Sums over each user's list at one cut-off, for one group of items : (users,) each."""
 
     gain: PerUser  # S
     discounted: PerUser  # D
@@ -58,7 +58,7 @@ _UNBIASED = {"recall": "recall_capped", "ndcg": "ndcg"}  # names of S/S* and D/D
 
 @dataclass(frozen=True)
 class Exposure:
-    """How often each item that may be shown is, in the first k places of all lists."""
+    """The number of times that each candidate is in the first k places of all lists."""
 
     shown: NDArray[np.int64]  # (items,)
     item_counts: NDArray[np.int64]  # (items,) users per item in training
@@ -66,7 +66,7 @@ class Exposure:
     head: NDArray[np.bool_]  # (items,)
 
     def mean(self, values: NDArray[np.floating]) -> float:
-        """The mean of something over all places."""
+        """Return the mean of a value per item over all places of all lists."""
         slots = int(self.shown.sum())
         return float(self.shown @ values / slots) if slots else float("nan")
 

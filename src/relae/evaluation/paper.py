@@ -1,4 +1,4 @@
-"""What the authors of the paper did, to the letter: their order of equal counts, and their strong split."""
+"""The exact procedures of the paper's authors: their order of equal counts, and their strong split."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What an evaluation found: a value per user, and everything that is read from them."""
+"""The result of an evaluation: a value per user, and everything that is computed from them."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class _Shown(Tabular):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(_Shown):
-    """How good one recommender's lists are.
+    """The metrics of one recommender's lists.
 
     Attributes
     ----------
@@ -298,7 +298,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison(_Shown):
-    """How one evaluation differs from another, user by user."""
+    """The differences of one evaluation to another, user by user."""
 
     ours: str
     theirs: str

@@ -150,7 +150,7 @@ def hold_out_users(
         )
     held = np.sort(rng.choice(able, count, replace=False))
     rows = data.matrix[held]
-    is_truth = _first(_places(rows, rng.random(rows.nnz)), rows, truth_share)
+    is_truth = _first(_ranks_in_rows(rows, rng.random(rows.nnz)), rows, truth_share)
     kept = np.ones(data.n_users, bool)
     kept[held] = False
     users = Ids(data.users.values[held])
@@ -165,7 +165,7 @@ def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.rand
     """
     _check_share(truth_share=truth_share)
     x = data.matrix
-    is_truth = _first(_places(x, rng.random(x.nnz)), x, truth_share)
+    is_truth = _first(_ranks_in_rows(x, rng.random(x.nnz)), x, truth_share)
     is_truth &= np.repeat(np.diff(x.indptr) >= 2, np.diff(x.indptr))
     return _within_users(data, is_truth, "held-out items")
 
@@ -202,7 +202,7 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
     """
     check_whole("n", n)
     x, times = data.matrix, _times(data)
-    newest_first = _places(x, times, descending=True)
+    newest_first = _ranks_in_rows(x, times, descending=True)
     sizes = np.diff(x.indptr)
     is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
     first_hidden = np.full(data.n_users, np.iinfo(np.int64).max)
@@ -410,7 +410,7 @@ def _owners(x: Csr) -> NDArray[np.int64]:
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
-def _places(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[np.int64]:
+def _ranks_in_rows(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[np.int64]:
     """Return the place of each stored entry among those of its row, by rising or falling key (then column)."""
     sizes = np.diff(x.indptr)
     order = np.lexsort((keys, _owners(x)))
@@ -421,19 +421,19 @@ def _places(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[
 
 def _first(ranks: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:
     """Return which entries are among the first share of their row; at least one is."""
-    wanted = np.maximum(1, (share * np.diff(x.indptr)).astype(np.int64))
-    return np.asarray(ranks < wanted[_owners(x)])
+    counts = np.maximum(1, (share * np.diff(x.indptr)).astype(np.int64))
+    return np.asarray(ranks < counts[_owners(x)])
 
 
-def _cells(x: Csr, chosen: NDArray[np.bool_]) -> Csr:
+def _cells(x: Csr, mask: NDArray[np.bool_]) -> Csr:
     """Return the chosen stored entries of a matrix, all rows kept."""
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(_owners(x)[chosen], minlength=x.shape[0]))])
-    return as_csr(sp.csr_array((x.data[chosen], x.indices[chosen], indptr), shape=x.shape), x.dtype)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(_owners(x)[mask], minlength=x.shape[0]))])
+    return as_csr(sp.csr_array((x.data[mask], x.indices[mask], indptr), shape=x.shape), x.dtype)
 
 
-def _kept(data: Interactions, chosen: NDArray[np.bool_]) -> Interactions:
+def _kept(data: Interactions, mask: NDArray[np.bool_]) -> Interactions:
     """Return interactions with only the chosen stored entries, and their times."""
-    return data.replace(matrix=_cells(data.matrix, chosen), times=None if data.times is None else data.times[chosen])
+    return data.replace(matrix=_cells(data.matrix, mask), times=None if data.times is None else data.times[mask])
 
 
 def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str) -> Split:

@@ -1,4 +1,4 @@
-"""How far to trust a mean, and a difference of two: resampling users.
+"""Confidence intervals and tests of means and their differences, by resampling users.
 
 Users are drawn with an explicit generator; the columns of `values` are metrics, and NaN is a user who does not count.
 """
@@ -25,7 +25,7 @@ def means(values: Values, weights: NDArray[np.float64] | None = None) -> NDArray
 
 
 def length_weights(lengths: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Weights of users under which their history lengths are distributed as other lengths are : (users,), mean 1.
+    """Return weights of users that give their history lengths another distribution : (users,), mean 1.
 
     The lengths are divided at quantiles into at most 20 parts, of at least 25 users or so each. The weight of a user
     is the share of the wanted lengths in the user's part, divided by the share of users in it.
@@ -52,7 +52,7 @@ def length_weights(lengths: NDArray[np.integer], wanted: NDArray[np.integer]) ->
 def bootstrap(
     values: Values, level: float, resamples: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Percentile intervals of the means : two of (metrics,), with the same resampled users for all columns."""
+    """Return percentile intervals of the means : two of (metrics,), with the same resampled users for all columns."""
     if not 0 < level < 1:
         raise ParameterError(
             f"the level of an interval must lie between 0 and 1, got {level!r}", field="level", value=level
@@ -83,7 +83,7 @@ def _check_resamples(resamples: int) -> None:
 
 
 def permutation_test(differences: Values, resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Two-sided p-values of mean differences : (metrics,), by flipping the sign of users' differences at random.
+    """Return two-sided p-values of mean differences : (metrics,), by flipping the sign of users' differences at random.
 
     p = (1 + flips at least as extreme)/(1 + resamples), so that it is never 0.
     """
@@ -101,7 +101,7 @@ def permutation_test(differences: Values, resamples: int, rng: np.random.Generat
 
 
 def wilcoxon_test(differences: Values) -> NDArray[np.float64]:
-    """Two-sided p-values of Wilcoxon's signed-rank test : (metrics,); 1 where no user differs."""
+    """Return two-sided p-values of Wilcoxon's signed-rank test : (metrics,); 1 where no user differs."""
     from scipy.stats import wilcoxon
 
     p_values = np.ones(differences.shape[1])

@@ -1,4 +1,4 @@
-"""How the kernels are compiled. Imports numba, so it is imported late, like the kernels themselves.
+"""Compilation of the kernels. Imports numba, so it is imported late, like the kernels themselves.
 
 The kernel modules compile with the settings that hold while they are imported; after a change they are imported again.
 """
@@ -12,7 +12,7 @@ from numba import njit
 
 @dataclass
 class Settings:
-    """What holds for all kernels of this process."""
+    """Settings of all kernels of this process."""
 
     parallel: bool = True
     """Run on all cores. Never in a forked child: the threads of its parent are gone, and OpenMP ends the process."""
@@ -32,12 +32,12 @@ def compiled(*, parallel: bool = False, **options: Any) -> Callable[[Any], Any]:
         on_all_cores = parallel and settings.parallel
         if parallel and not on_all_cores:
             function.__qualname__ += "_on_one_core"  # numba's cache tells functions apart by their names alone
-        chosen = {"nogil": True, "parallel": on_all_cores, **options}
+        numba_options = {"nogil": True, "parallel": on_all_cores, **options}
         if settings.cached:
             try:
-                return njit(cache=True, **chosen)(function)
+                return njit(cache=True, **numba_options)(function)
             except (RuntimeError, OSError) as error:
                 settings.cached, settings.failure = False, str(error)
-        return njit(**chosen)(function)
+        return njit(**numba_options)(function)
 
     return compile_later

@@ -197,7 +197,7 @@ def _any_above(values, scale, bar):
 
 @compiled()
 def _least(row, scale, hints, lowest):
-    """A value that at least len(hints) columns exceed, all of them different: what is no more is not among the best.
+    """Return a lower bound of the best values: at least len(hints) different columns exceed it.
 
     lowest (−inf, in the type of the values) if the hints do not tell.
     """

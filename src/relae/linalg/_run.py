@@ -96,7 +96,7 @@ def _warn(problem: str, way_out: str) -> None:
 
 
 def threads() -> int:
-    """Threads that the compiled kernels use."""
+    """Return the number of threads that the compiled kernels use."""
     if _is_forked:
         return 1
     import numba

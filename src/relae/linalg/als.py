@@ -20,7 +20,7 @@ def aligned(factors: Dense) -> tuple[Dense, NDArray[np.float64]]:
 def als_rows(
     x: Csr, factors: Dense, spectrum: NDArray[np.float64], unobserved: float, penalty: NDArray[np.float64]
 ) -> Dense:
-    """The u of each row that minimizes Σⱼ xⱼ (1 − u·vⱼ)² + unobserved · Σⱼ (u·vⱼ)² + penalty · ‖u‖² : (rows, dim).
+    """Minimize for each row Σⱼ xⱼ (1 − u·vⱼ)² + unobserved · Σⱼ (u·vⱼ)² + penalty · ‖u‖² : (rows, dim).
 
     The first sum is over the stored entries of the row, the second over all columns. With VᵀV = diag(spectrum) the last
     two terms are a diagonal D = unobserved · spectrum + penalty, and with W = √x · V D^−½ on the entries of the row

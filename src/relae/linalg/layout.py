@@ -1,4 +1,4 @@
-"""What arrays a reader expects, checked by their types and shapes alone: before any of them is read or copied."""
+"""The expected types and shapes of arrays, checked before any of them is read or copied."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace

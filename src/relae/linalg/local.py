@@ -36,7 +36,7 @@ def labelled(by_user: Csr, weights: Vector) -> Labelled:
 def nearest(
     by_item: Csr, others: Labelled, items: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
-    """For each of some items j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
+    """Return for each item j: j itself, and the others with the largest G_ij · weights_i, at most `count` in all.
 
     by_item : (all items, users); `others` its transpose, labelled. Only others with G_ij > 0 are taken; ties go to the
     lower column. Returns members : (items, count), each row sorted, how many of the row count, and G_ij · weights_i of
@@ -60,7 +60,7 @@ def local_columns(
     penalty: Vector,
     square: Dense | None = None,
 ) -> Dense:
-    """Column j of (G_SS + Λ_S)⁻¹ on the support S = members[j, :sizes[j]] of each item j : (items, count).
+    """Return column j of (G_SS + Λ_S)⁻¹ on the support S = members[j, :sizes[j]] of each item j : (items, count).
 
     NaN where a matrix is not positive definite. The Gram is added up from the lists of users of the members, or
     looked up in `square`, whose lower triangle has that of all items.
@@ -78,7 +78,7 @@ SQUARE_BYTES = 1.5e9  # a Gram matrix of all items up to this size is looked up 
 
 
 def local_workspace_bytes(users: int, items: int, count: int, itemsize: int) -> int:
-    """Bytes that `nearest` and `local_columns` take for a block of items, and for the Gram of all where it is kept."""
+    """Return the bytes that `nearest` and `local_columns` take for a block of items, with a Gram of all if kept."""
     block = min(BLOCK, items) * count * ((itemsize + 4) * 3 + 8)  # found, solved, and what is taken of them
     each = 4 * users + items * (itemsize + 5) + count * count * itemsize
     square = items * items * itemsize

@@ -10,7 +10,7 @@ from relae.linalg.sparse import Csr, Vector, transpose
 
 
 def most_similar(x: Csr, weights: Vector, count: int, progress: Callable[[float], None] | None = None) -> Csr:
-    """G_ij · weights_i · weights_j in row i, for the `count` other items j of which it is largest : (items, items).
+    """Return the `count` largest G_ij · weights_i · weights_j of each item i with others, in row i : (items, items).
 
     x : (users, items), G = XᵀX, weights : (items,). Only what is above 0 is taken; ties go to the lower column. Items
     are done in blocks, and G is never formed.

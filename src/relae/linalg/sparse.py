@@ -20,7 +20,7 @@ _STRIP = 1024
 
 
 def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
-    """CSR with sorted 32-bit column indices and no duplicates; the argument itself where it is that already."""
+    """Return a CSR with sorted 32-bit column indices and no duplicates; the argument itself if it is one."""
     csr = sp.csr_array(matrix, dtype=dtype)
     if csr.indices.dtype != np.int32 and max(csr.nnz, *csr.shape) < 2**31:
         parts = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
@@ -32,7 +32,7 @@ def as_csr(matrix: Any, dtype: np.dtype[Any] | type) -> Csr:
 
 
 def scaled_rows(a: Csr, weights: Vector | None) -> Csr:
-    """diag(√weights) A; A itself without weights."""
+    """Return diag(√weights) A; A itself without weights."""
     if weights is None:
         return a
     factors = np.repeat(np.sqrt(weights), np.diff(a.indptr)).astype(a.dtype)
@@ -40,12 +40,12 @@ def scaled_rows(a: Csr, weights: Vector | None) -> Csr:
 
 
 def scaled_columns(a: Csr, factors: Vector) -> Csr:
-    """A diag(factors)."""
+    """Return A diag(factors)."""
     return sp.csr_array((a.data * factors[a.indices].astype(a.dtype), a.indices, a.indptr), shape=a.shape)
 
 
 def transpose(a: Csr) -> Csr:
-    """Aᵀ as CSR, again with sorted indices."""
+    """Return Aᵀ as CSR, again with sorted indices."""
     return as_csr(sp.csr_array(a.T), a.dtype)
 
 
@@ -86,7 +86,7 @@ def _gram(a: Csr, a_t: Csr, out: Dense) -> Dense:
 
 
 def gram_diagonal(x: Csr, row_weights: Vector | None = None) -> NDArray[np.float64]:
-    """Σ_u d_u x_uj² : (items,)."""
+    """Return Σ_u d_u x_uj² : (items,)."""
     squares = x.data.astype(np.float64) ** 2
     if row_weights is not None:
         squares *= np.repeat(row_weights, np.diff(x.indptr))
@@ -94,7 +94,7 @@ def gram_diagonal(x: Csr, row_weights: Vector | None = None) -> NDArray[np.float
 
 
 def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
-    """A @ dense : (rows, n), streaming the rows of `dense` that A names."""
+    """Return A @ dense : (rows, n), streaming the rows of `dense` that A names."""
     rows, n = a.shape[0], dense.shape[1]
     out = np.empty((rows, n), dense.dtype) if out is None else out
     spare = 2 * threads() // max(rows, 1)  # few rows: several threads share one
@@ -106,34 +106,34 @@ def sparse_dense(a: Csr, dense: Dense, out: Dense | None = None) -> Dense:
 
 
 def _alike(indptr: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Bounds of runs of rows with about the same work each : (count + 1,). Popular items often stand together."""
+    """Return bounds of runs of rows with about the same work each : (count + 1,)."""
     work = indptr + np.arange(len(indptr))
     return np.searchsorted(work, np.linspace(0, work[-1], count + 1))
 
 
 def sparse_sparse(a: Csr, b: Csr) -> Dense:
-    """A @ B as a dense array : (rows, n)."""
+    """Return A @ B as a dense array : (rows, n)."""
     out = np.empty((a.shape[0], b.shape[1]), np.result_type(a.dtype, b.dtype))
     run("csr_csr", *parts(a), *parts(b), out)
     return out
 
 
 def dense_sparse(dense: Dense, b_t: Csr, out: Dense | None = None) -> Dense:
-    """dense @ B : (rows, n), with B given as its transpose (n, m)."""
+    """Return dense @ B : (rows, n), with B given as its transpose (n, m)."""
     out = np.empty((dense.shape[0], b_t.shape[0]), dense.dtype) if out is None else out
     run("dense_csr", dense, *parts(b_t), out)
     return out
 
 
 def csr_block(a: Csr, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
-    """A[rows][:, columns] as a dense array : (rows, columns)."""
+    """Return A[rows][:, columns] as a dense array : (rows, columns)."""
     out = np.empty((len(rows), len(columns)), a.dtype)
     run("csr_block", *parts(a), rows, columns, out)
     return out
 
 
 def quadratic_forms(a: Csr, square: Dense) -> NDArray[np.float64]:
-    """aᵣ square aᵣᵀ for every row aᵣ of A : (rows,), with `square` symmetric."""
+    """Return aᵣ square aᵣᵀ for every row aᵣ of A : (rows,), with `square` symmetric."""
     out = np.empty(a.shape[0], np.float64)
     run("quadratic_forms", *parts(a), square, out, threads())
     return out

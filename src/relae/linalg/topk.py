@@ -14,7 +14,7 @@ def top_k(
     skip: Csr | None = None,
     hints: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], Dense]:
-    """Columns and values of the k largest entries of each row of values · scale, largest first.
+    """Return columns and values of the k largest entries of each row of values · scale, largest first.
 
     Ties go to the lower column. NaN and −inf are never chosen, nor are the stored entries of `skip` (same shape as
     `values`, sorted indices). Where fewer than k are left, the column is −1 and the value −inf.

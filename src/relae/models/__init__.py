@@ -256,5 +256,5 @@ class DEQL(LinearAutoencoder):
 
 
 def _normalized(model: LinearAutoencoder, dial: Dial) -> DAN:
-    """A model of these dials, whose user norm, penalty and dropout are those of another one."""
+    """Return a model of these dials, whose user norm, penalty and dropout are those of another one."""
     return DAN(model.l2, model.dropout, user_norm=model.user_norm, **dial._asdict())

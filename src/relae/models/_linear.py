@@ -1,4 +1,4 @@
-"""What the six models share: one fitted inverse, and everything that is read from it."""
+"""The base of the six models: one fitted inverse, and everything that is computed from it."""
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ _ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mista
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why an item has its score: what each item of the history adds to it, the largest first.
+    """The explanation of a score: what each item of the history adds to it, the largest first.
 
     `score` is the sum of `contributions`, which can be negative.
     """
@@ -73,7 +73,7 @@ class Explanation:
 
 
 def suggested_l2(x: Csr, user_norm: float = 0.0) -> float:
-    """λ = 20·√(mean users per item) · mean square of the values; see `relae.algebra.suggested_l2`.
+    """Return λ = 20·√(mean users per item) · mean square of the values; see `relae.algebra.suggested_l2`.
 
     With a norm of users, squares count as much as their user does in the Gram.
     """
@@ -165,16 +165,16 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_dials(self.dropout)
         source = data if isinstance(data, Partitions) else self.to_interactions(data)
         features = features_of(item_features, feature_weight, source)
-        wanted = Fit(*(getattr(self, name) for name in Fit._fields))
+        fit_parameters = Fit(*(getattr(self, name) for name in Fit._fields))
         if isinstance(source, Interactions):
-            training = TrainingRows.of(source, wanted, features, feature_weight)
+            training = TrainingRows.of(source, fit_parameters, features, feature_weight)
         elif not solver.reads_files:
             raise DataError("partitions are fitted by a cluster: fit(data, solver=Dask(client))")
         else:
-            training = TrainingRows.of_partitions(source, wanted)
+            training = TrainingRows.of_partitions(source, fit_parameters)
         usual_l2 = algebra.suggested_l2(training.item_counts, training.total)
         l2 = usual_l2 if self.l2 is None else self.l2
-        fit = wanted._replace(l2=l2)
+        fit = fit_parameters._replace(l2=l2)
         penalty = algebra.penalty_of(training.diagonal, fit)
         if features is not None:
             check_new_items(training.item_counts, features, l2)
@@ -234,7 +234,7 @@ class LinearAutoencoder(HistoryRecommender):
         return algebra.free_diagonal(self.penalty_, self.inverse_diagonal_)
 
     def _dial(self, xi: float | None = None) -> Dial:
-        """The model's dials, or those with another ξ."""
+        """Return the model's dials, or those with another ξ."""
         dial = Dial(*(getattr(self, name) for name in Dial._fields))
         return dial if xi is None else dial._replace(xi=xi)
 
@@ -351,7 +351,7 @@ class LinearAutoencoder(HistoryRecommender):
         return self._dial().input
 
     def score_scale(self) -> Vector:
-        """−w n^−α p^−γ: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
+        """Return −w n^−α p^−γ: seen items are left out, so that ranking x B = x − (x P)·w is ranking −(x P)·w."""
         weights = self.column_weights()
         if (scaling := self._score_scaling()) is not None:
             weights = weights * scaling
@@ -546,10 +546,10 @@ class LinearAutoencoder(HistoryRecommender):
         self._check_dials(self.dropout_)
 
     def facts(self) -> dict[str, str]:
-        chosen = self.plan_
+        plan = self.plan_
         return super().facts() | {
             "l2 used": f"{self.l2_:g}",
-            "solver": f"{chosen.solver}, residual {self.residual_:.0e}",
+            "solver": f"{plan.solver}, residual {self.residual_:.0e}",
             "ξ that matter": "{:.3f} to {:.3f}".format(*self.xi_interval_),
         }
 
@@ -599,12 +599,12 @@ def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> 
     )
 
 
-def _warn_of_local(chosen: Plan) -> None:
-    exact = min((each for each in chosen.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
+def _warn_of_local(plan: Plan) -> None:
+    exact = min((each for each in plan.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
     warnings.warn(
         ApproximationWarning(
-            f"an exact fit of {chosen.users:,} users × {chosen.items:,} items needs {in_bytes(exact.added_bytes)} and "
-            f"{in_bytes(chosen.available_bytes)} are available: each item is explained by its {chosen.chosen.square:,} "
+            f"an exact fit of {plan.users:,} users × {plan.items:,} items needs {in_bytes(exact.added_bytes)} and "
+            f"{in_bytes(plan.available_bytes)} are available: each item is explained by its {plan.chosen.square:,} "
             "nearest items only, an approximation; ",
             Option("solver", "exact"),
             " refuses instead, ",

@@ -42,15 +42,15 @@ def compact(
     """Return the model on supports of `per_item` items, where its closed form is solved again."""
     x = _all_rows(model, _training(model, data).matrix)
     if supports in ("cosine", "count"):
-        chosen = by_closeness(x, per_item, supports)
+        support_sets = by_closeness(x, per_item, supports)
     elif supports == "weights":
-        chosen = model.inverse_.supports_by_weights(per_item)
+        support_sets = model.inverse_.supports_by_weights(per_item)
     else:
         refuse("supports", supports, "be 'cosine', 'count' or 'weights'")
     users, items = x.shape
     forecast = plan(users, items, x.nnz, solver=Local(per_item, dtype=model.inverse_.dtype.name))
     report = of_stage(progress, "compact")
-    local_inverse, error = solve_local(x, model.penalty_, report, chosen, rng)
+    local_inverse, error = solve_local(x, model.penalty_, report, support_sets, rng)
     if not error <= TOLERANCE:
         raise DataError(f"the small systems failed their check (error {error:.1e}): is this the data of the fit?")
     inverse = model.inverse_.in_form(local_inverse)

@@ -1,4 +1,4 @@
-"""What a model is fitted to: rows of users and of features, and items that have nothing but features."""
+"""The rows that a model is fitted to: rows of users and of features, and items that have nothing but features."""
 
 import warnings
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class TrainingRows:
 
     @classmethod
     def of(cls, data: Interactions, fit: Fit, features: Csr | None, feature_weight: float) -> "TrainingRows":
-        """All rows of interactions in memory."""
+        """Return the rows of interactions that are in memory."""
         users = data.matrix
         x, weights = stacked(users, fit, features, feature_weight)
         counts = np.bincount(users.indices, minlength=data.n_items)
@@ -45,7 +45,7 @@ class TrainingRows:
 
     @classmethod
     def of_partitions(cls, data: Partitions, fit: Fit) -> "TrainingRows":
-        """Rows that only a cluster sees."""
+        """Return the rows of partitions, which only a cluster reads."""
         if fit.user_norm != 0:
             raise DataError(
                 Option("user_norm", fit.user_norm), " needs interactions in memory; partitions count users as 1"

@@ -1,4 +1,4 @@
-"""What every recommender is: parameters, a fit, histories in and ranked items out."""
+"""The base of every recommender: parameters, a fit, histories in and ranked items out."""
 
 from relae.recommender._base import HistoryRecommender, Recommender, SimpleRecommender
 from relae.recommender._estimator import Estimator

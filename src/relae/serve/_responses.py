@@ -52,7 +52,7 @@ class PathPoint(Dials):
 
 
 class DialPath(TypedDict):
-    """How a list changes with ξ, or with the item norm."""
+    """A list for each value of ξ, or of the item norm."""
 
     path: list[PathPoint]
 
@@ -127,7 +127,7 @@ class Status(TypedDict):
 
 
 class ErrorDetail(TypedDict):
-    """What is wrong, with the way out, and the field that is to blame, if it is one."""
+    """A message that says what is wrong and what to do, and the field at fault, if it is one."""
 
     message: str
     field: str | None

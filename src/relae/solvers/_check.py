@@ -1,4 +1,4 @@
-"""How exact an inverse is."""
+"""The error of an inverse."""
 
 from collections.abc import Callable
 

@@ -95,11 +95,11 @@ class DualInverse(Inverse):
         return (self.n_items + 2 * len(self.kernel_inverse)) * self.dtype.itemsize
 
     def diagonal(self) -> NDArray[np.float64]:
-        """P_jj = 1/Λ_j − v_j K⁻¹ v_jᵀ, with v_j the row of item j in V : (items,)."""
+        """Return P_jj = 1/Λ_j − v_j K⁻¹ v_jᵀ, with v_j the row of item j in V : (items,)."""
         return 1.0 / self.penalty - quadratic_forms(self._scaled, self.kernel_inverse)
 
     def project(self, histories: Csr) -> Dense:
-        """Histories @ P : (users, items).
+        """Return histories @ P : (users, items).
 
         A history that is a training user's own goes the short way, √D X P = K⁻¹ Vᵀ; any other one the long way.
         """
@@ -129,7 +129,7 @@ class DualInverse(Inverse):
         return out
 
     def project_onto(self, histories: Csr, columns: NDArray[np.int64]) -> Dense:
-        """Histories @ P[:, columns] : (users, columns), without the others."""
+        """Return histories @ P[:, columns] : (users, columns), without the others."""
         out = self._mixed(histories, self._scaled[columns])
         out += (histories[:, columns] / self.penalty[columns]).astype(self.dtype).toarray()
         return out
@@ -141,13 +141,13 @@ class DualInverse(Inverse):
         return np.negative(out, out=out)
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
-        """P[items] : (len(items), items)."""
+        """Return P[items] : (len(items), items)."""
         out = self._outside_diagonal(items, self._scaled)
         out[np.arange(len(items)), items] += (1.0 / self.penalty[items]).astype(self.dtype)
         return out
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
-        """P[rows][:, columns] : (rows, columns)."""
+        """Return P[rows][:, columns] : (rows, columns)."""
         out = self._outside_diagonal(rows, self._scaled[columns])
         out += ((rows[:, None] == columns) / self.penalty[columns]).astype(self.dtype)
         return out
@@ -158,7 +158,7 @@ class DualInverse(Inverse):
         return np.negative(out, out=out)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """K⁻¹, X and D."""
+        """Return K⁻¹, X and D."""
         weights = {} if self.row_weights is None else {"row_weights": self.row_weights}
         return {"kernel_inverse": self.kernel_inverse, **weights, **csr_parts("x", self.x)}
 
@@ -206,7 +206,7 @@ class DualInverse(Inverse):
         return inverse, error
 
     def with_rows(self, rows: Csr, row_weights: NDArray[np.float64] | None = None) -> "DualInverse":
-        """P with new users U, in new arrays: K grows by a border, and so does its inverse.
+        """Return P with new users U, in new arrays: K grows by a border, and so does its inverse.
 
         With C = XΛ⁻¹Uᵀ, T = K⁻¹C and S = I + UΛ⁻¹Uᵀ − CᵀT, the new corner is S⁻¹, the border −TS⁻¹, and TS⁻¹Tᵀ is
         added to K⁻¹. New users weigh 1 if nothing is said.
@@ -239,7 +239,7 @@ class DualInverse(Inverse):
         return DualInverse(out, whole, self.penalty, np.concatenate([before, row_weights]))
 
     def with_items(self, penalty: NDArray[np.float64]) -> "DualInverse":
-        """P for further items that nobody has yet."""
+        """Return P for further items that nobody has yet."""
         if len(penalty) == 0:
             return self
         whole = np.concatenate([self.penalty, penalty])
@@ -247,7 +247,7 @@ class DualInverse(Inverse):
         return DualInverse(self.kernel_inverse, x, whole, self.row_weights)
 
     def unfolded(self) -> PrimalInverse:
-        """P as a dense array, where a history costs a row of it per item and no square of users.
+        """Return P as a dense array, where a history costs a row of it per item and no square of users.
 
         P = Λ⁻¹ − V K⁻¹ Vᵀ is symmetric, and made by strips of items.
         """
@@ -259,13 +259,13 @@ class DualInverse(Inverse):
         return PrimalInverse(square)
 
     def apply(self, vectors: Dense) -> Dense:
-        """P @ vectors : (items, columns)."""
+        """Return P @ vectors : (items, columns)."""
         mixed = self.kernel_inverse @ (self._scaled.T @ vectors)
         return np.asarray(vectors / self.penalty[:, None] - self._scaled @ mixed, dtype=self.dtype)
 
 
 def scaled_transpose(x: Csr, penalty: NDArray[np.float64]) -> Csr:
-    """V = Λ⁻¹ Xᵀ : (items, users)."""
+    """Return V = Λ⁻¹ Xᵀ : (items, users)."""
     scaled = transpose(x)
     scaled.data /= np.repeat(penalty, np.diff(scaled.indptr)).astype(x.dtype)
     return scaled

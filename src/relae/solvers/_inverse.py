@@ -1,4 +1,4 @@
-"""What every solver gives: P = (G + Λ)⁻¹ as something that histories can be projected through."""
+"""The result of every solver: P = (G + Λ)⁻¹, with the products that models need of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

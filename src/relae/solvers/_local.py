@@ -72,15 +72,15 @@ class LocalInverse(Inverse):
         return self.n_items * self.dtype.itemsize
 
     def diagonal(self) -> NDArray[np.float64]:
-        """The diagonal of P̂ : (items,)."""
+        """Return the diagonal of P̂ : (items,)."""
         return np.asarray(self.columns.diagonal(), np.float64)
 
     def project(self, histories: Csr) -> Dense:
-        """Histories @ P̂ : (users, items)."""
+        """Return histories @ P̂ : (users, items)."""
         return sparse_sparse(as_csr(histories, self.dtype), self.columns)
 
     def rows(self, items: Items) -> Dense:
-        """P̂[items] : (len(items), items)."""
+        """Return P̂[items] : (len(items), items)."""
         ones = np.ones(len(items), self.dtype)
         units = sp.csr_array(
             (ones, items.astype(np.int32), np.arange(len(items) + 1)), shape=(len(items), self.n_items)
@@ -88,11 +88,11 @@ class LocalInverse(Inverse):
         return sparse_sparse(units, self.columns)
 
     def block(self, rows: Items, columns: Items) -> Dense:
-        """P̂[rows][:, columns] : (rows, columns)."""
+        """Return P̂[rows][:, columns] : (rows, columns)."""
         return csr_block(self.columns, rows, columns)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """P̂ itself."""
+        """Return P̂ itself."""
         return csr_parts("columns", self.columns)
 
     @classmethod
@@ -124,7 +124,7 @@ class LocalInverse(Inverse):
         return LocalInverse(as_csr(columns.tocsr(), x.dtype)), max(residual, error)
 
     def apply(self, vectors: Dense) -> Dense:
-        """P̂ @ vectors : (items, columns)."""
+        """Return P̂ @ vectors : (items, columns)."""
         return np.asarray(self.columns @ vectors)
 
 
@@ -160,14 +160,15 @@ def closeness(x: Csr, nearest_by: str) -> NDArray[np.float64]:
 
 
 def by_closeness(x: Csr, neighbours: int, nearest_by: str) -> Supports:
-    """Supports of the items that are nearest by "cosine" of co-occurrence, or by its "count"."""
+    """Return supports: the items that are nearest by "cosine" of co-occurrence, or by its "count"."""
     by_item, others = transpose(x), labelled(x, closeness(x, nearest_by))
     return lambda items: nearest(by_item, others, items, min(neighbours, x.shape[1]))[:2]
 
 
 def busiest_first(x: Csr) -> Csr:
-    """The same rows, those with most entries first: what is kept per user while a few items are added up is then met
-    in a small part of all users, which stays in the cache.
+    """Return the same rows, those with most entries first.
+
+    A Gram of a few items then touches a small part of all users, which stays in the cache.
     """
     return as_csr(x[np.argsort(-np.diff(x.indptr), kind="stable")], x.dtype)
 
@@ -218,7 +219,7 @@ def solve_local(
     supports: Supports,
     rng: np.random.Generator,
 ) -> tuple[LocalInverse, float]:
-    """P̂ on the supports, block after block of items; and the error of a few of its columns."""
+    """Return P̂ on the supports, block after block of items; and the error of a few of its columns."""
     order = _in_groups(x.shape[1], supports, rng)
     by_column, error = local_solutions(x, penalty, order, supports, progress, rng)
     in_place = sp.csr_array(by_column.T)[np.argsort(order)]  # row j is the column of item j again
@@ -244,7 +245,7 @@ def local_solutions(
     progress: Fraction | None,
     rng: np.random.Generator,
 ) -> tuple[Any, float]:
-    """The columns of P̂ of some items : (all items, items) by columns, and the error of a few of them."""
+    """Return the columns of P̂ of some items : (all items, items) by columns, and the error of a few of them."""
     n = x.shape[1]
     by_item = transpose(x)
     square = None
@@ -289,7 +290,7 @@ def local_error(
     penalty: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> float:
-    """The largest ‖(G_SS + Λ_S) p − e_j‖ of a few of the items, in float64; infinite if any solution is not finite."""
+    """Return the largest ‖(G_SS + Λ_S) p − e_j‖ of a few items, in float64; infinite if any solution is not finite."""
     if not np.isfinite(values).all():
         return np.inf
     worst = 0.0

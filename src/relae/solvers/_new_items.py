@@ -96,25 +96,25 @@ class NewItems(Inverse):
         return self.base.bytes_per_user + beside * self.dtype.itemsize
 
     def diagonal(self) -> NDArray[np.float64]:
-        """The diagonal of P̂ : (items,)."""
+        """Return the diagonal of P̂ : (items,)."""
         out = self.base.diagonal()
         out[self.items] = self.other_diagonal[self.items]
         return out
 
     def project(self, histories: Csr) -> Dense:
-        """Histories @ P̂ : (users, items)."""
+        """Return histories @ P̂ : (users, items)."""
         out = self.base.project(histories)
         out[:, self.items] = self.other.project_onto(histories, self.items)
         return out
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
-        """P̂[items] : (len(items), items)."""
+        """Return P̂[items] : (len(items), items)."""
         out = self.base.rows(items)
         out[:, self.items] = self.other.block(items, self.items)
         return out
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
-        """P̂[rows][:, columns] : (rows, columns)."""
+        """Return P̂[rows][:, columns] : (rows, columns)."""
         out = self.base.block(rows, columns)
         new = np.isin(columns, self.items)
         if new.any():
@@ -122,7 +122,7 @@ class NewItems(Inverse):
         return out
 
     def pairs(self, item: int, diagonal: NDArray[np.float64]) -> tuple[Dense, NDArray[np.float64]]:
-        """P_ij and P_ii·P_jj of an item i and all items j, both of one inverse : (1, items) and (items,).
+        """Return P_ij and P_ii·P_jj of an item i and all items j, both of one inverse : (1, items) and (items,).
 
         Where i or j is new, that is the inverse of features. `diagonal` is that of P̂, which not every base has at hand.
         """
@@ -134,7 +134,7 @@ class NewItems(Inverse):
         return self.rows(own), products
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Those of the base, and those of the new columns."""
+        """Return those of the base, and those of the new columns."""
         return {**self.base.arrays(), **self._new_arrays()}
 
     def saved_form(self, form: str) -> str:  # type: ignore[override]  # known once there is a base
@@ -172,11 +172,11 @@ class NewItems(Inverse):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, penalty: NDArray[np.float64]) -> Self:
-        """The form of the base is not known here: see `around`."""
+        """Raise: the form of the base is not known here; see `around`."""
         raise NotImplementedError
 
     def apply(self, vectors: Dense) -> Dense:
-        """P̂ @ vectors : (items, columns)."""
+        """Return P̂ @ vectors : (items, columns)."""
         others = vectors.copy()
         others[self.items] = 0.0
         new = np.zeros_like(vectors)

@@ -1,4 +1,4 @@
-"""Which solver does a fit here, and what it would cost, before anything is allocated.
+"""Choose the solver of a fit and forecast its cost, before anything is allocated.
 
 An exact fit is one dense square: items × items (primal) or users × users (dual). Where neither fits into memory, each
 item is explained by its nearest items only (local). Every solver forecasts the bytes that its code really takes, and a
@@ -192,8 +192,8 @@ def choose(solver: Solver, shape: Shape, available_bytes: int | None = None) -> 
     name = next((name for name in solver.preference(shape) if name in fitting), None)
     if name is None:
         raise PlanError(solver.refusal(shape, members, forecasts, memory))
-    own, cost = fitting[name]
-    return own, Plan(*shape, cost, forecasts, *memory)
+    member, cost = fitting[name]
+    return member, Plan(*shape, cost, forecasts, *memory)
 
 
 def _alternatives(solver: Solver) -> Sequence[Solver]:

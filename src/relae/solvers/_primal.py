@@ -57,23 +57,23 @@ class PrimalInverse(Inverse):
         return self.n_items * self.dtype.itemsize
 
     def diagonal(self) -> NDArray[np.float64]:
-        """The diagonal of P : (items,)."""
+        """Return the diagonal of P : (items,)."""
         return self.square.diagonal().astype(np.float64)
 
     def project(self, histories: Csr) -> Dense:
-        """Histories @ P : (users, items), reading only the rows of P that a history names."""
+        """Return histories @ P : (users, items), reading only the rows of P that a history names."""
         return sparse_dense(histories, self.square)
 
     def rows(self, items: NDArray[np.int64]) -> Dense:
-        """P[items] : (len(items), items)."""
+        """Return P[items] : (len(items), items)."""
         return self.square[items]
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
-        """P[rows][:, columns] : (rows, columns)."""
+        """Return P[rows][:, columns] : (rows, columns)."""
         return self.square[np.ix_(rows, columns)]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """P itself."""
+        """Return P itself."""
         return {"inverse": self.square}
 
     @classmethod
@@ -93,7 +93,7 @@ class PrimalInverse(Inverse):
         return inverse, error
 
     def with_rows(self, rows: Csr) -> "PrimalInverse":
-        """(A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.
+        """Return (A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.
 
         rows : (new rows, items or more); columns beyond those of P must have been added with `with_items`.
         """
@@ -110,7 +110,7 @@ class PrimalInverse(Inverse):
         return PrimalInverse(out)
 
     def with_items(self, penalty: NDArray[np.float64]) -> "PrimalInverse":
-        """P for further items that nobody has yet: their penalties, inverted, on the diagonal."""
+        """Return P for further items that nobody has yet: their penalties, inverted, on the diagonal."""
         if len(penalty) == 0:
             return self
         n, more = self.n_items, len(penalty)
@@ -120,7 +120,7 @@ class PrimalInverse(Inverse):
         return PrimalInverse(out)
 
     def apply(self, vectors: Dense) -> Dense:
-        """P @ vectors : (items, columns)."""
+        """Return P @ vectors : (items, columns)."""
         return np.asarray(self.square @ vectors)
 
 

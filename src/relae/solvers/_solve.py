@@ -32,7 +32,7 @@ def solve(
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
 ) -> Solution:
-    """P = (XᵀDX + Λ)⁻¹ by a solver, or by the one that a choice of them plans, checked.
+    """Return P = (XᵀDX + Λ)⁻¹ by a solver, or by the one that a choice of them plans, checked.
 
     A float32 result that fails its check is thrown away and made again in float64.
 

@@ -1,4 +1,4 @@
-"""What a solver is: it forecasts its cost for a matrix of some size, and makes P = (XᵀDX + Λ)⁻¹ of one."""
+"""The interface of solvers: forecast the cost for a matrix of some size, and compute P = (XᵀDX + Λ)⁻¹."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -148,18 +148,18 @@ class Solver(ABC):
 
     def refusal(self, shape: Shape, members: Sequence["Solver"], forecasts: Sequence[Forecast], memory: Memory) -> Text:
         """Say what does not fit into memory, and what can be done."""
-        wanted = self.preference(shape)
+        preferred = self.preference(shape)
         pairs = list(zip(members, forecasts, strict=True))
         needs = " and ".join(
             f"{getattr(shape, each.grows_with):,} {each.grows_with} need {in_bytes(cost.added_bytes)} in the "
             f"{each.name} form ({cost.dtype})"
             for each, cost in pairs
-            if each.name in wanted
+            if each.name in preferred
         )
         ways = [
             Text("use ", Option("solver", each.name), f" ({in_bytes(cost.added_bytes)})")
             for each, cost in pairs
-            if each.name not in wanted and cost.fits(memory.available)
+            if each.name not in preferred and cost.fits(memory.available)
         ]
         if self.dtype == "float64":
             ways.append(Text("use ", Option("dtype", "float32"), " (half of it)"))

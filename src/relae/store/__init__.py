@@ -21,7 +21,7 @@ from relae.linalg import check_layout, load_kernels
 from relae.recommender import HistoryRecommender, number, shortened, text, whole
 from relae.registry import KINDS, kind
 from relae.solvers import FORMS, ensure_memory
-from relae.store._folder import Place, reserve
+from relae.store._folder import ReservedFolder, reserve
 from relae.store._format import Record
 from relae.store._read import FileState, overwritten, read
 from relae.store._size import forecast_size
@@ -29,12 +29,12 @@ from relae.store._users import check_user_facts, read_users, user_arrays, user_f
 
 _IMPOSSIBLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what a corrupt folder leads to
 
-__all__ = ["Place", "Saved", "forecast_size", "load", "open_model", "reserve", "save"]
+__all__ = ["ReservedFolder", "Saved", "forecast_size", "load", "open_model", "reserve", "save"]
 
 
 def save(
     model: HistoryRecommender,
-    path: str | os.PathLike[str] | Place,
+    path: str | os.PathLike[str] | ReservedFolder,
     *,
     form: str = "fitted",
     histories: Interactions | None = None,
@@ -88,7 +88,7 @@ def save(
         | {"titles": model.titles_ is not None},
         "versions": _versions(),
     }
-    with nullcontext(path) if isinstance(path, Place) else reserve(path) as target:
+    with nullcontext(path) if isinstance(path, ReservedFolder) else reserve(path) as target:
         target.write(record, arrays, progress)
 
 

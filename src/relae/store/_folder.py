@@ -38,7 +38,7 @@ _CHUNK = 1 << 24
 
 
 @contextmanager
-def reserve(path: str | os.PathLike[str]) -> Iterator["Place"]:
+def reserve(path: str | os.PathLike[str]) -> Iterator["ReservedFolder"]:
     """Hold a folder for a save: only a new or empty one, or that of a relae model, is taken.
 
     What saves that were killed have left in it is removed, so that its room on the disk is free again.
@@ -52,11 +52,11 @@ def reserve(path: str | os.PathLike[str]) -> Iterator["Place"]:
     _check_content(folder)
     with lock_folder(folder, StoreError):
         _remove_arrays(folder)
-        yield Place(folder)
+        yield ReservedFolder(folder)
 
 
 @dataclass(frozen=True)
-class Place:
+class ReservedFolder:
     """A folder that `reserve` holds for a save."""
 
     path: Path

@@ -1,4 +1,4 @@
-"""How a model folder looks, as its writer and its reader have to know it."""
+"""The format of a model folder, shared by its writer and its reader."""
 
 import hashlib
 import json

@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class FileState:
-    """What tells one state of a file from another."""
+    """The state of a file: if it differs, the file was changed."""
 
     inode: tuple[int, int]
     size: int

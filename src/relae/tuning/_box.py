@@ -1,4 +1,4 @@
-"""Which parameters of any model to try next: in a box of ranges, from what was seen so far."""
+"""Search of the parameters of any model: the next point in a box of ranges, from the trials so far."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _APART = 0.03  # of the side of the box, between any two trials
 
 
 class Tried(Protocol):
-    """What the search asks of a trial."""
+    """The part of a trial that the search uses."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -154,7 +154,7 @@ def _part(ranged: Range, value: Any) -> float | None:
 
 
 def _lengths(dimensions: int) -> list[tuple[float, ...]]:
-    """All combinations of lengths, or where these are too many the same in each dimension."""
+    """Return all combinations of lengths; if these are too many, the same length in each dimension."""
     if len(_LENGTHS) ** dimensions <= _MOST_LENGTHS:
         return list(product(_LENGTHS, repeat=dimensions))
     return [(length,) * dimensions for length in _LENGTHS]

@@ -51,7 +51,7 @@ def predict(
 
 
 def _matern(a: Array, b: Array, lengths: Sequence[float]) -> Array:
-    """Matérn 5/2 : (len a, len b)."""
+    """Return the Matérn 5/2 kernel : (len a, len b)."""
     distance = np.sqrt(5.0 * ((((a[:, None] - b[None]) / np.array(lengths)) ** 2).sum(axis=-1)))
     return np.asarray((1.0 + distance + distance**2 / 3.0) * np.exp(-distance))
 

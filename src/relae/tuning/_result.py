@@ -1,4 +1,4 @@
-"""What a search has found: every point, the best of each model, and the trade-off between accuracy and the tail."""
+"""The result of a search: every point, the best of each model, and the trade-off between accuracy and the tail."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,8 +119,8 @@ class Tuning(Tabular):
         if model is not None and model not in known:
             raise ValueError(f"there is no model {model!r}: the models are {', '.join(known)}")
         if not self.points:
-            said = f": {self.trials[-1].failure}" if self.trials else ""
-            raise DataError(f"no trial of {type(self.model).__name__} came to an end{said}")
+            failure = f": {self.trials[-1].failure}" if self.trials else ""
+            raise DataError(f"no trial of {type(self.model).__name__} came to an end{failure}")
         own = self.points if model is None else [point for point in self.points if self.owns(model, point)]
         if not own:
             raise ValueError(f"the search has no point of {model} yet")

@@ -1,4 +1,4 @@
-"""Which parameters of a model with dials to fit next: the same trials always lead to the same next one."""
+"""Search of the parameters of a model with dials: the same trials always lead to the same next one."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Space:
-    """What `Auto` searches.
+    """The space that `Auto` searches.
 
     Attributes
     ----------

@@ -43,8 +43,8 @@ def of_models(result: "Tuning") -> Grid:
         strong |= {(r, c + 1 + len(names)) for r, value in enumerate(values) if value == max(values)}
     notes = [f"{len(result.trials)} inversions, {len(result.points):,} configurations, judged by validation users"]
     notes += family.remarks(result.model, result.trials)
-    said, kept = result.verdict(), result.constraint
-    notes += [] if said is None else [said]
+    verdict, kept = result.verdict(), result.constraint
+    notes += [] if verdict is None else [verdict]
     notes += [] if kept is None else [f"with at most {kept.loss:.1%} of the best {kept.metric} lost"]
     notes += _failures(result)
     header = ["model", *map(family.symbol, names), *shown]
@@ -54,8 +54,8 @@ def of_models(result: "Tuning") -> Grid:
 def _shown_of_models(result: "Tuning") -> list[str]:
     first, second = result.axes()
     k = result.objective.split("@")[1]
-    wanted = [result.objective, first, second, f"unbiased_ndcg@{k}", f"coverage@{k}"]
-    return [name for name in dict.fromkeys(wanted) if name in result.points[0].metrics]
+    names = [result.objective, first, second, f"unbiased_ndcg@{k}", f"coverage@{k}"]
+    return [name for name in dict.fromkeys(names) if name in result.points[0].metrics]
 
 
 def of_trials(result: "Tuning") -> Grid:
@@ -81,9 +81,9 @@ def of_trials(result: "Tuning") -> Grid:
         for r, trial in enumerate(result.trials)
         if round(trial[name], 4) == max(round(other[name], 4) for other in result.trials)
     }
-    said = result.verdict()
+    verdict = result.verdict()
     notes = [f"{len(result.trials)} fits, judged by validation users; the first has the model's own parameters"]
-    notes += ([] if said is None else [said]) + _failures(result)
+    notes += ([] if verdict is None else [verdict]) + _failures(result)
     header = ["trial", *map(family.symbol, names), *shown, *(["best epoch"] if learned else []), "seconds"]
     title = f"{type(result.model).__name__}: parameters by {result.objective}"
     return Grid(title, header, rows, notes, frozenset(strong))
@@ -96,8 +96,8 @@ def _failures(result: "Tuning") -> list[str]:
 def _shown_of_trials(result: "Tuning") -> list[str]:
     """Return the metrics that a reader wants to see first."""
     k = result.objective.partition("@")[2]
-    wanted = [result.objective, f"ndcg@{k}", f"tail_ndcg@{k}", f"unbiased_ndcg@{k}", f"coverage@{k}"]
-    return [name for name in dict.fromkeys(wanted) if name in _metrics(result)]
+    names = [result.objective, f"ndcg@{k}", f"tail_ndcg@{k}", f"unbiased_ndcg@{k}", f"coverage@{k}"]
+    return [name for name in dict.fromkeys(names) if name in _metrics(result)]
 
 
 def of_front(result: "Tuning") -> Grid:

@@ -99,13 +99,13 @@ def tune(
         Called with each new trial and the result so far.
     """
     begin = _begin(kind(model)() if isinstance(model, str) else model, split, objective, space)
-    how = choose or ("tail" if begin.is_family else "best")
-    check_choice(how)
-    wanted = [objective, *([constraint.metric] if constraint else [])]
-    metric_names = metrics_of(wanted, metrics, split.n_candidates)
+    choice = choose or ("tail" if begin.is_family else "best")
+    check_choice(choice)
+    names = [objective, *([constraint.metric] if constraint else [])]
+    metric_names = metrics_of(names, metrics, split.n_candidates)
     plan = _planned(search, begin, split, objective, budget, constraint, seed)
     trials = [] if journal is None else journal.of(begin.setting)
-    result = Tuning(begin.model, objective, trials, constraint, begin.space, True, how, begin.parameters)
+    result = Tuning(begin.model, objective, trials, constraint, begin.space, True, choice, begin.parameters)
     judge = Judge(split, dict.fromkeys([objective, *result.names]), lengths)
     run = _Trials(begin, plan, split, judge, *metric_names, solver)
     size = plan.size if isinstance(plan, (Auto, BoxSearch)) else plan.size + 1  # others may not have the first
@@ -135,7 +135,7 @@ def _is_cut(trial: Trial) -> bool:
 
 
 class _Begin(NamedTuple):
-    """Where a search begins: the model, its parameters that need a fit and its dials, and what is searched."""
+    """The start of a search: the model, its parameters that need a fit and its dials, and what is searched."""
 
     model: HistoryRecommender
     setting: Setting
@@ -288,10 +288,10 @@ def rounded(means: dict[str, float]) -> dict[str, float]:
     return {name: round(value, 9) for name, value in means.items()}
 
 
-def metrics_of(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> tuple[list[str], list[int]]:
+def metrics_of(names: Sequence[str], metrics: Sequence[str], n_items: int) -> tuple[list[str], list[int]]:
     """Return the metrics and cut-offs to evaluate: those wanted, such as "ndcg@100", and others beside them."""
     ks: set[int] = set()
-    for name in wanted:
+    for name in names:
         metric, at, k = name.partition("@")
         if not metric or at != "@" or not k.isdigit():
             raise ParameterError(
@@ -302,4 +302,4 @@ def metrics_of(wanted: Sequence[str], metrics: Sequence[str], n_items: int) -> t
         if int(k) > n_items:
             raise DataError(f"{name} needs more items than the {n_items:,} there are: choose a smaller cut-off")
         ks.add(int(k))
-    return list(dict.fromkeys([*(name.partition("@")[0] for name in wanted), *metrics])), sorted(ks)
+    return list(dict.fromkeys([*(name.partition("@")[0] for name in names), *metrics])), sorted(ks)

@@ -38,7 +38,7 @@ class Graph:
         self.matrix.data /= np.repeat(root, self.degrees) * root[self.matrix.indices]
 
     def thinned(self, keep: float) -> "Graph":
-        """The graph with a share of its edges, each drawn by torch's generator; the others weigh the more for it."""
+        """Return the graph with a random share of its edges, whose weights are scaled up; torch's generator draws."""
         kept = (torch.rand(self.x.nnz) < keep).numpy() / np.float32(keep)
         thin = copy(self)
         thin.matrix = as_csr(
@@ -60,7 +60,7 @@ class Graph:
         return nodes[: self.n_users], nodes[self.n_users :]
 
     def propagate(self, x: Tensor) -> Tensor:
-        """Â x : (nodes, dim)."""
+        """Return Â x : (nodes, dim)."""
         out: Tensor = _Product.apply(x, self.matrix)
         return out
 

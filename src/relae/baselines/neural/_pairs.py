@@ -47,7 +47,7 @@ class Sampler:
         self.keys = np.repeat(np.arange(x.shape[0]), sizes) * np.int64(x.shape[1]) + x.indices
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], ...]:
-        """Users (sorted, for the sake of the cache), liked, others : (count,) each."""
+        """Draw users (sorted, for the cache), an item of each, and another item : (count,) each."""
         users = np.sort(rng.choice(self.able, count))
         liked = self.indices[self.indptr[users] + (rng.random(count) * self.sizes[users]).astype(np.int64)]
         others = rng.integers(self.n_items, size=count)
@@ -58,9 +58,9 @@ class Sampler:
         return users, liked.astype(np.int64), others
 
     def _has(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> NDArray[np.bool_]:
-        wanted = users * self.n_items + items
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.asarray(self.keys[at] == wanted)
+        keys = users * self.n_items + items
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.asarray(self.keys[at] == keys)
 
 
 class PairNetwork(Network):
@@ -79,18 +79,18 @@ class PairNetwork(Network):
         raise NotImplementedError
 
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Triples, float]]:
-        """As many draws as there are interactions."""
+        """Yield batches of as many draws as there are interactions."""
         draws = len(self.sampler.keys)
         for start, stop in even_parts(draws, size or self.batch_size()):
             drawn = (torch.from_numpy(part) for part in self.sampler.draw(rng, stop - start))
             yield Triples(*drawn), stop / draws
 
     def batch_size(self) -> int:
-        """A batch that costs about as much as what all of a batch share: the way through the graph."""
+        """Return a batch size whose own cost is about that of the propagation, which is done once per batch."""
         return max(2048, -(-len(self.sampler.keys) // 8))
 
     def loss(self, batch: Triples) -> Tensor:
-        """The loss of pairs, and the penalty."""
+        """Return the loss of pairs, and the penalty."""
         users, items = self.graph.sides(self.forward())
         better = (
             functional.embedding(batch.users, users)
@@ -99,7 +99,7 @@ class PairNetwork(Network):
         return functional.softplus(better).mean() + self.penalty(batch)
 
     def penalty(self, batch: Triples) -> Tensor:
-        """l2/2 times the mean of ‖e_u‖² + ‖e_i‖² + ‖e_j‖², summed by node instead of by draw."""
+        """Return l2/2 times the mean of ‖e_u‖² + ‖e_i‖² + ‖e_j‖², summed by node instead of by draw."""
         n_users, n_items = self.graph.n_users, self.graph.n_items
         counts = torch.cat(
             [
@@ -111,11 +111,11 @@ class PairNetwork(Network):
 
     @torch.no_grad()
     def score_arrays(self) -> Found:
-        """The vectors that score."""
+        """Return the vectors that score."""
         self.eval()
         return self.scoring(self.forward())
 
     def scoring(self, nodes: Tensor) -> Found:
-        """Vectors as they are kept."""
+        """Return the vectors of users and items as NumPy arrays."""
         users, items = self.graph.sides(nodes)
         return {"users": users.numpy().copy(), "items": items.numpy().copy()}

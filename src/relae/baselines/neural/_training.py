@@ -45,7 +45,7 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def loss(self, batch: Any) -> Tensor:
-        """The mean loss of a batch."""
+        """Return the mean loss of a batch."""
         raise NotImplementedError
 
     def score_arrays(self) -> Found:
@@ -56,7 +56,7 @@ class Network(nn.Module):
         """Do what an epoch begins with, such as cooling."""
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
-        """Parameters for the optimizer, with their learning rates."""
+        """Return parameters for the optimizer, with their learning rates."""
         return [{"params": list(self.parameters()), "lr": learning_rate}]
 
 

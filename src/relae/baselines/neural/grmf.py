@@ -30,11 +30,11 @@ class GRMFNetwork(PairNetwork):
         self.scale = (1.0 / degrees.float().sqrt() if normalized else torch.ones(len(degrees)))[:, None]
 
     def forward(self) -> Tensor:
-        """The vectors : (nodes, dim)."""
+        """Return the vectors : (nodes, dim)."""
         return self.nodes
 
     def loss(self, batch: Triples) -> Tensor:
-        """The loss of pairs, and how rough the vectors are along the edges: its mean over all edges, by expectation."""
+        """Return the loss of pairs, plus the mean of the regularizer over all edges, estimated on the batch."""
         users, items = self.graph.sides(self.nodes * self.scale)
         steps = functional.embedding(batch.users, users) - functional.embedding(batch.liked, items)
         rough = self.times_rarer[batch.users] * (steps**2).sum(dim=1)

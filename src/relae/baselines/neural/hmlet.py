@@ -48,7 +48,7 @@ class Gate(nn.Module):
         )
 
     def forward(self, linear: Tensor, bent: Tensor, temperature: float) -> Tensor:
-        """Weights : (nodes, 2); exactly 0 and 1 outside of training."""
+        """Return weights : (nodes, 2); exactly 0 and 1 outside of training."""
         logits = self.layers(torch.cat([linear, bent], dim=1))
         if not self.training:
             return functional.one_hot(logits.argmax(dim=1), 2).to(logits.dtype)
@@ -79,7 +79,7 @@ class HMLETNetwork(PairNetwork):
             self.gates = nn.ModuleDict({str(at): Gate(dim, dim, dropout) for at in gated_layers(layers, gates)})
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
-        """Vectors and gates."""
+        """Return vectors and gates."""
         return [
             {"params": [self.nodes], "lr": learning_rate},
             {"params": list(self.gates.parameters()), "lr": self.gate_learning_rate},
@@ -93,20 +93,20 @@ class HMLETNetwork(PairNetwork):
         self.temperature = max(_COLD, _HOT * exp(-_COOLING * max(0, epoch - self.warm_up)))
 
     def forward(self) -> Tensor:
-        """E : (nodes, dim)."""
+        """Return E : (nodes, dim)."""
         total, _ = self._travel()
         return total
 
     @torch.no_grad()
     def score_arrays(self) -> Found:
-        """The vectors that score, and the shares of users and items for which each gate is linear."""
+        """Return the vectors that score, and the shares of users and items for which each gate is linear."""
         self.eval()
         nodes, choices = self._travel()
         shares = [[float(side.mean()) for side in self.graph.sides(chosen)] for chosen in choices]
         return {**self.scoring(nodes), "linear_shares": np.array(shares, np.float32)}
 
     def _travel(self) -> tuple[Tensor, list[Tensor]]:
-        """E, and how linear each gate has made each node."""
+        """Return E, and how linear each gate has made each node."""
         graph = self.graph.thinned(1 - self.edge_dropout) if self.training and self.edge_dropout else self.graph
         layer = total = gated = self.nodes
         choices = []

@@ -21,7 +21,7 @@ class LightGCNNetwork(PairNetwork):
         self.layers = layers
 
     def forward(self) -> Tensor:
-        """E : (nodes, dim)."""
+        """Return E : (nodes, dim)."""
         layer = total = self.nodes
         for _ in range(self.layers):
             layer = self.graph.propagate(layer)

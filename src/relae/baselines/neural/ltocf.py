@@ -47,14 +47,14 @@ class LTOCFNetwork(PairNetwork):
         self.times = nn.Parameter(times[1:-1].clone())
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
-        """Vectors and times."""
+        """Return vectors and times."""
         return [
             {"params": [self.nodes], "lr": learning_rate},
             {"params": [self.times], "lr": self.time_learning_rate},
         ]
 
     def forward(self) -> Tensor:
-        """E : (nodes, dim)."""
+        """Return E : (nodes, dim)."""
         times = self.all_times()
         state = total = self.nodes
         for start, end in pairwise(times):
@@ -64,11 +64,11 @@ class LTOCFNetwork(PairNetwork):
         return total / len(times)
 
     def all_times(self) -> Tensor:
-        """From 0 to T : (intervals + 1,)."""
+        """Return the times from 0 to T : (intervals + 1,)."""
         return torch.cat([self.ends[:1], self.times, self.ends[1:]])
 
     def score_arrays(self) -> Found:
-        """The vectors that score, and the times."""
+        """Return the vectors that score, and the times."""
         return {**super().score_arrays(), "times": self.all_times().detach().numpy()}
 
     def _speed(self, time: Tensor, state: Tensor) -> Tensor:

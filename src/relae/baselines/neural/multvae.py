@@ -55,13 +55,13 @@ class MultVAENetwork(Network):
                 nn.init.trunc_normal_(layer.bias, std=0.001)
 
     def batches(self, rng: np.random.Generator, size: int | None) -> Iterator[tuple[Tensor, float]]:
-        """Every user once, in a random order : (users, items) each."""
+        """Yield batches of all users, in a random order : (users, items) each."""
         users = rng.permutation(self.filled)
         for start, stop in even_parts(len(users), size or 250):
             yield torch.from_numpy(self.x[users[start:stop]].toarray()), stop / len(users)
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """μ and log σ² : (users, dim) each."""
+        """Return μ and log σ² : (users, dim) each."""
         scaled = functional.dropout(functional.normalize(x), self.dropout, self.training)
         mean, log_variance = _through(self.encoder, scaled).split(self.dim, dim=1)
         return mean, log_variance
@@ -71,7 +71,7 @@ class MultVAENetwork(Network):
         return _through(self.decoder, z)
 
     def elbo(self, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean over users of the negative log-likelihood, and of the divergence from the prior."""
+        """Return the mean over users of the negative log-likelihood, and of the divergence from the prior."""
         mean, log_variance = self.encode(x)
         scores = self.decode(mean + (log_variance / 2).exp() * noise)
         unlikely = -(x * functional.log_softmax(scores, dim=1)).sum(dim=1).mean()
@@ -79,7 +79,7 @@ class MultVAENetwork(Network):
         return unlikely, divergence
 
     def loss(self, batch: Tensor) -> Tensor:
-        """The negative, annealed ELBO."""
+        """Return the negative, annealed ELBO."""
         unlikely, divergence = self.elbo(batch, torch.randn(len(batch), self.dim, dtype=batch.dtype))
         beta = (
             self.anneal_cap * min(1.0, float(self.steps) / self.anneal_steps) if self.anneal_steps else self.anneal_cap
@@ -88,11 +88,11 @@ class MultVAENetwork(Network):
         return unlikely + beta * divergence
 
     def groups(self, learning_rate: float) -> list[dict[str, Any]]:
-        """All weights, which decay."""
+        """Return all weights, with weight decay."""
         return [{**group, "weight_decay": self.weight_decay} for group in super().groups(learning_rate)]
 
     def score_arrays(self) -> Found:
-        """Weights, each as (in, out), and biases, in order; of the encoder's last layer only the half of μ."""
+        """Return weights, each as (in, out), and biases, in order; of the encoder's last layer only the half of μ."""
         self.eval()
         arrays = {}
         for name, layers in (("encoder", self.encoder), ("decoder", self.decoder)):
@@ -110,7 +110,7 @@ def _layers(widths: list[int]) -> nn.ModuleList:
 
 
 def _through(layers: nn.ModuleList, x: Tensor) -> Tensor:
-    """All layers, with tanh between them."""
+    """Apply all layers, with tanh between them."""
     for at, layer in enumerate(layers):
         x = layer(x if at == 0 else torch.tanh(x))
     return x

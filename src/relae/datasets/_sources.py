@@ -1,4 +1,4 @@
-"""Where the raw files of a data set lie: in a folder, in a zip, in a tar; and their lines in blocks."""
+"""Sources of raw files: a folder, a zip or a tar; and their lines in blocks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BLOCK = 1 << 26
 
 def data_folders(name: str) -> list[Path]:
     """Return the folders that may hold a data set: in `RELAE_DATA` where it is set, and in the user's cache."""
-    chosen = os.environ.get("RELAE_DATA")
-    folders = [] if not chosen else [Path(chosen).expanduser() / name]
+    root = os.environ.get("RELAE_DATA")
+    folders = [] if not root else [Path(root).expanduser() / name]
     return [*folders, _user_cache() / "relae" / name]
 
 
@@ -35,8 +35,8 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-class Place(Protocol):
-    """Something with named files in it."""
+class FileSource(Protocol):
+    """A container of named files."""
 
     def open(self, name: str) -> IO[bytes]:
         """Return a file, decompressed."""
