@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relae._common.checks import check_whole
 from relae.serve import _handlers
 from relae.serve._problem import show_value
 from tests.effort import repeat
@@ -319,3 +320,12 @@ def test_no_question_is_too_much(client, path, question):
 @given(anything)
 def test_any_value_can_be_show_value(value):
     assert len(show_value(value)) <= 80
+
+
+def test_an_error_of_the_model_names_its_parameter(client, monkeypatch):
+    def search(*_args, **_options):
+        check_whole("k", 0)
+
+    monkeypatch.setattr(_handlers, "search", search)
+    error = refused(client.get("/v1/items", params={"q": "tea"}))
+    assert error == {"message": "k must be a whole number of at least 1, got 0", "field": "k"}

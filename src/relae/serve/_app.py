@@ -92,6 +92,8 @@ async def _map_error(request: Request, error: Exception) -> Response:
                 404: f"there is nothing at {path}: /openapi.json lists what there is",
                 405: f"{request.method} does not work on {path}: /openapi.json lists what does",
             }.get(status, str(error.detail))
+        case RelaeError():
+            status, message, field = 422, str(error), error.field
         case _:
             status, message, field = 422, str(error), None
     return Response(error_body(message, field), status, headers, media_type="application/json")
