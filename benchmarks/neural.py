@@ -30,8 +30,8 @@ from relae import EDLAE, datasets
 from relae.analysis import _style
 from relae.baselines.neural._graph import Graph
 from relae.evaluation import Split, evaluate, given_split, hold_out_users
+from relae.experiments.paper import printed
 from relae.recommender import Recommender
-from relae.reproduce._paper import printed
 
 PUBLISHED = {
     "dim": 200,

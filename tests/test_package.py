@@ -39,13 +39,16 @@ def test_the_public_names():
         "PlanError",
         "PrecisionError",
         "RelaeError",
+        "Run",
         "StoreError",
         "UncheckedUsersWarning",
         "UnknownItemsWarning",
         "WeightingWarning",
         "__version__",
+        "compare",
         "load",
         "plan",
+        "tune",
     ]
     assert all(hasattr(relae, name) for name in relae.__all__)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         UnknownItemsWarning,
         WeightingWarning,
     )
+    from relae.experiments import Run, compare, tune
     from relae.models import DAN, DEQL, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE
     from relae.solvers import plan
     from relae.store import load
@@ -44,16 +45,27 @@ __all__ = [
     "PlanError",
     "PrecisionError",
     "RelaeError",
+    "Run",
     "StoreError",
     "UncheckedUsersWarning",
     "UnknownItemsWarning",
     "WeightingWarning",
     "__version__",
+    "compare",
     "load",
     "plan",
+    "tune",
 ]
 
-_ROOMS = ("errors", "data", "solvers", "models", "store", "datasets")  # where the names above are, from the lightest on
+_ROOMS = (
+    "errors",
+    "data",
+    "solvers",
+    "models",
+    "store",
+    "datasets",
+    "experiments",
+)  # where the names above are, from the lightest on
 
 
 def __getattr__(name: str) -> object:

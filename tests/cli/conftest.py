@@ -8,8 +8,8 @@ import pytest
 
 from relae import RDLAE, Interactions
 from relae.baselines import LightGCN, Mark, Popularity
-from relae.cli import _tune
-from relae.cli._columns import Columns
+from relae.cli._wording import COMMAND_LINE
+from relae.experiments import tune
 
 TITLES = {0: "[red]Not markup[/red]", 1: "Two\nlines \x1b[31m", 2: "A title that is " + "very " * 30 + "long"}
 
@@ -91,6 +91,6 @@ def known(data: Interactions, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of three inversions."""
     run = tmp_path_factory.mktemp("tuned") / "run"
-    columns = Columns(user="who", item="what", titles=table.with_name("titles.csv"))
-    _tune.run(_tune.Request(str(table), columns, share=0.2, budget=3, objective="ndcg@10"), run, None, False)
+    columns = {"user": "who", "item": "what", "titles": table.with_name("titles.csv")}
+    tune(table, out=run, share=0.2, budget=3, objective="ndcg@10", test=False, wording=COMMAND_LINE, **columns)
     return run

@@ -11,10 +11,17 @@ import pytest
 
 from relae import store
 from relae.baselines import ItemKNN
-from relae.cli._choice import _pair, as_text
-from relae.cli._columns import Columns
-from relae.cli._data import load, read
-from relae.comparison import METRICS, Contest, Standing, named
+from relae.cli._parameters import parse_setting, write_value
+from relae.experiments import (
+    METRICS,
+    Columns,
+    Comparison,
+    ComparisonRow,
+    Division,
+    divide_data,
+    list_models,
+    read_data,
+)
 from relae.registry import KINDS, kind
 
 from .suite import COMMAND, files
@@ -26,9 +33,11 @@ GIVEN = ("--k", 5, "--budget", 2, "--share", 0.2)
 @pytest.fixture(scope="module")
 def expected(table):
     """What the room below finds."""
-    divided = load(str(table), Columns(user="who", item="what", titles=table.with_name("titles.csv")), share=0.2)
-    contest = Contest(divided.valid, divided.test, named(MODELS.split(",")), k=5, budget=2)
-    return {row.name: row for row in contest.run() if isinstance(row, Standing)}
+    divided = divide_data(
+        table, Columns(user="who", item="what", titles=table.with_name("titles.csv")), Division(share=0.2)
+    )
+    comparison = Comparison(divided.valid, divided.test, list_models(MODELS.split(",")), k=5, budget=2)
+    return {row.name: row for row in comparison.run() if isinstance(row, ComparisonRow)}
 
 
 def compared(shell, table, columns, *more):
@@ -145,7 +154,7 @@ def test_the_last_line_is_a_command_that_fits_the_first_of_the_table(odd, out, s
     columns = {name[2:].replace("-", "_"): value for name, value in zip(ODD[::2], ODD[1::2], strict=True)}
     assert len(names) == len(columns) - 1
     wanted = Columns(**columns | {"separator": ["genres=;"]}, features=odd / files[2], titles=odd / files[4])
-    _, data = read(str(odd / files[0]), wanted)
+    _, data = read_data(str(odd / files[0]), wanted)
     assert saved.histories.users == data.users
     assert saved.model.items_ == data.items
     assert (saved.histories.matrix != data.matrix).nnz == 0
@@ -182,7 +191,7 @@ def test_every_parameter_can_be_typed(name):
         others += [not value] if isinstance(value, bool) else [value * 3] if isinstance(value, (int, float)) else []
         others += [0.125] if value is None else []
         for other in others:
-            assert _pair(type(model), f"{parameter}={as_text(other)}") == (parameter, other)
+            assert parse_setting(type(model), f"{parameter}={write_value(other)}") == (parameter, other)
 
 
 def test_an_auto_split_admits_the_models_that_are_named(table, columns, shell):

@@ -9,11 +9,9 @@ import scipy.sparse as sp
 
 from relae import RDLAE, Interactions
 from relae.baselines import Popularity
-from relae.cli._choice import read_run
-from relae.cli._columns import Columns
-from relae.cli._data import load
 from relae.cli._evaluate import judged_by
 from relae.evaluation import Split, evaluate, hold_out_users
+from relae.experiments import Columns, Run
 
 FIGURES = ("--metrics", "ndcg,recall,tail_ndcg,coverage,popularity", "--k", "5,10")
 METRICS, KS = ("ndcg", "recall", "tail_ndcg", "coverage", "popularity"), (5, 10)
@@ -45,8 +43,8 @@ def test_several_xi_from_one_fit(table, columns, data, shell, tmp_path):
 
 
 def test_a_run_says_what_and_by_whom(tuned, shell):
-    run = read_run(tuned)
-    divided = load(run.source, run.columns, run.split, run.share, run.seed)
+    run = Run.read(tuned)
+    divided = run.divide()
     model = run.model.fit(divided.test.train)
     assert same(shell.ok("evaluate", "--from", tuned, *FIGURES, "--json"), evaluate(model, divided.test, METRICS, KS))
     rival = Popularity().fit(divided.test.train)
@@ -119,5 +117,5 @@ def test_users_that_the_model_knows_are_said_to_be_known(saved, table, columns, 
 
 def test_columns_of_a_run_are_read_back():
     columns = Columns(user="a", titles=None)
-    assert Columns.of({"user": "a", "titles": None}) == columns
-    assert str(Columns.of({"titles": "x.csv"}).titles) == "x.csv"
+    assert Columns.from_record({"user": "a", "titles": None}) == columns
+    assert str(Columns.from_record({"titles": "x.csv"}).titles) == "x.csv"

@@ -10,10 +10,9 @@ import pytest
 
 from relae import DAN, DEQL, RDLAE, Interactions, store
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.cli._columns import Columns
-from relae.cli._data import load, shape
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate, hold_out_new_items, hold_out_users
+from relae.experiments import Columns, Division, divide_data, matrix_shape
 
 FIGURES = ("--metrics", "ndcg,recall,coverage", "--k", "3")
 METRICS, KS = ("ndcg", "recall", "coverage"), (3,)
@@ -116,7 +115,7 @@ def test_a_run_with_features_says_so_to_a_fit(table, given, rich, tmp_path, shel
     options = ("--objective", "ndcg@5", "--share", 0.2, "--budget", 2, "--no-test", "--out", folder)
     shell.ok("tune", table, *given, *options, "--feature-weight", 3)
     result = json.loads((folder / "result.json").read_text())
-    split = load(str(table), Columns.of(result["request"]["columns"]), share=0.2).valid
+    split = divide_data(table, Columns.from_record(result["request"]["columns"]), Division(share=0.2)).valid
     again = hold_out_users(hold_out_users(rich, 0.2, rng=(rng := np.random.default_rng(0))).train, 0.2, rng=rng)
     chosen = result["chosen"]
     model = RDLAE(chosen["l2"], chosen["dropout"], chosen["xi"])
@@ -136,11 +135,11 @@ def test_lists_have_features_too(tmp_path, shell):
     (tmp_path / "test.txt").write_text("0 0\n1 3\n2 1\n")
     (tmp_path / "items.csv").write_text("item,kind\n0,a\n1,b\n2,a\n3,b\n4,a\n")
     columns = Columns(features=tmp_path / "items.csv")
-    divided = load(str(tmp_path), columns, share=0.5)
+    divided = divide_data(tmp_path, columns, Division(share=0.5))
     for data in (divided.data, divided.valid.train, divided.test.train):
         assert data.n_items == 5
         assert data.features.matrix.toarray().tolist() == [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]]
-    assert load(str(tmp_path), Columns(), share=0.5).fingerprint != divided.fingerprint
+    assert divide_data(tmp_path, Columns(), Division(share=0.5)).fingerprint != divided.fingerprint
     shell.ok("fit", tmp_path, "--features", tmp_path / "items.csv", "--out", tmp_path / "m")
     assert store.load(tmp_path / "m").item_features_.shape == (5, 2)
 
@@ -156,14 +155,14 @@ def test_lists_of_other_users_have_features_too(tmp_path):
         (tmp_path / f"{name}.txt").write_text(text)
     (tmp_path / "items.csv").write_text("sku,kind\n0,a\n1,b\n2,a\n3,b\n4,a\n")
     columns = Columns(item="sku", features=tmp_path / "items.csv", feature_weight=4.0)  # --item is of the features
-    divided = load(str(tmp_path), columns)
+    divided = divide_data(tmp_path, columns)
     for data in (divided.data, divided.valid.train, divided.test.train):
         assert data.features.matrix.toarray().tolist() == [[2, 0], [0, 2], [2, 0], [0, 2], [2, 0]]  # √4
     assert divided.test.truth.shape == (1, 5)
 
 
 def test_what_a_fit_costs_counts_features_as_users(table, given, rich, shell):
-    assert shape(rich) == (160 + rich.features.n_features, 50, rich.n_interactions + rich.features.matrix.nnz)
+    assert matrix_shape(rich) == (160 + rich.features.n_features, 50, rich.n_interactions + rich.features.matrix.nnz)
     answer = json.loads(shell.ok("plan", table, *given, "--json"))
     [dual] = [entry for entry in answer["solvers"] if entry["solver"] == "dual"]
     assert dual["square"] == 160 + rich.features.n_features
@@ -256,7 +255,7 @@ def test_weights_are_another_search(dated, tmp_path, shell):
     shell.ok("tune", dated, *given, "--weighting", "sqrt", "--out", tmp_path / "run")
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert "--weighting sqrt" in result["command"]
-    divided = load(str(dated), Columns.of(result["request"]["columns"]), share=0.2)
+    divided = divide_data(dated, Columns.from_record(result["request"]["columns"]), Division(share=0.2))
     amounts = Interactions.read(dated, weight="amount", weighting="linear").matrix.data
     np.testing.assert_allclose(divided.data.matrix.data, np.sqrt(amounts), rtol=1e-6)
     other = shell("tune", dated, *given, "--weighting", "linear", "--out", tmp_path / "run")
@@ -275,7 +274,7 @@ def test_a_weighting_that_is_not_given_is_chosen_and_told(dated, shell, tmp_path
 
 
 def test_one_for_all_is_the_default(dated):
-    assert (load(str(dated), Columns(), share=0.2).data.matrix.data == 1).all()
+    assert (divide_data(dated, Columns(), Division(share=0.2)).data.matrix.data == 1).all()
 
 
 # --- what cannot be ----------------------------------------------------------------------------------------------
@@ -283,14 +282,14 @@ def test_one_for_all_is_the_default(dated):
 
 def test_options_of_features_need_features():
     for options in ({"feature_weight": 2.0}, {"separator": ["a=|"]}, {"feature_columns": "a"}):
-        with pytest.raises(DataError, match="is for --features FILE, which is not given"):
+        with pytest.raises(DataError, match="is for features, which is not given"):
             Columns(**options)
 
 
 def test_saved_columns_come_back(features):
     columns = Columns(features=features, separator=["a=|"], feature_weight=2.0, half_life=3.0)
     saved = json.loads(json.dumps({name: str(v) if name == "features" else v for name, v in vars(columns).items()}))
-    assert Columns.of(saved) == columns
+    assert Columns.from_record(saved) == columns
 
 
 def test_a_model_with_norms_takes_features(table, given, rich, tmp_path, shell):

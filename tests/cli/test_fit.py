@@ -12,7 +12,8 @@ import pytest
 
 from relae import DLAE, EASE, RDLAE, store
 from relae.baselines import Trained
-from relae.cli._choice import chosen_model, read_run
+from relae.cli._parameters import parse_parameters
+from relae.experiments import Run, choose_model
 from relae.models import LinearAutoencoder
 from relae.registry import KINDS, kind
 from relae.solvers import Auto, Dual, Local
@@ -73,7 +74,7 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     ],
 )
 def test_any_parameter_can_be_set(name, given, wanted):
-    model, _ = chosen_model({"model": name, "set": given}, None)
+    model, _ = choose_model(*parse_parameters({"model": name, "set": given}))
     assert type(model) is kind(name)
     assert model.get_params() == kind(name)().get_params() | wanted
     assert all(type(model.get_params()[key]) is type(value) for key, value in wanted.items())
@@ -89,7 +90,7 @@ def test_any_parameter_can_be_set(name, given, wanted):
     ],
 )
 def test_any_setting_of_the_solver_can_be_set(given, wanted):
-    _, solver = chosen_model({"model": "rdlae", "set": given}, None)
+    _, solver = choose_model(*parse_parameters({"model": "rdlae", "set": given}))
     assert solver == wanted
 
 
@@ -184,7 +185,7 @@ def test_columns_count(table, tmp_path, shell):
 
 
 def test_a_run_says_what_to_fit_and_to_what(tuned, data, tmp_path, shell):
-    run = read_run(tuned)
+    run = Run.read(tuned)
     shell.ok("fit", "--from", tuned, "--out", tmp_path / "m")
     assert repr(store.load(tmp_path / "m")) == repr(run.model)
     assert same_lists(tmp_path / "m", run.model.fit(data), data)
@@ -194,7 +195,7 @@ def test_a_run_says_what_to_fit_and_to_what(tuned, data, tmp_path, shell):
 def test_a_run_of_another_model_says_what_to_fit(table, columns, data, tmp_path, shell):
     given = ("--model", "itemknn", "--budget", 3, "--objective", "ndcg@5", "--no-test")
     shell.ok("tune", table, *columns, *given, "--out", tmp_path / "run")
-    run = read_run(tmp_path / "run")
+    run = Run.read(tmp_path / "run")
     assert type(run.model) is kind("itemknn")
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "m")
     assert repr(store.load(tmp_path / "m")) == repr(run.model)
@@ -218,7 +219,7 @@ def test_a_run_says_how_to_solve(table, columns, tmp_path, shell):
 
 def test_what_is_given_goes_before_the_run(tuned, data, tmp_path, shell):
     shell.ok("fit", "--from", tuned, "--model", "dlae", "--l2", 7, "--out", tmp_path / "m")
-    best = read_run(tuned).models["dlae"]
+    best = Run.read(tuned).models["dlae"]
     assert same_lists(tmp_path / "m", DLAE(7.0, best.dropout).fit(data), data)
     other = tmp_path / "other.csv"
     other.write_text("who,thing\na,1004\na,1005\nb,1005\nb,1006\nc,1004\n")  # ids that the run's titles have

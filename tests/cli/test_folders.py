@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from relae.cli._columns import Columns
-from relae.cli._data import load, read
 from relae.data import Ids, Lists, axis_of, write_lists
 from relae.errors import DataError
 from relae.evaluation import given_split
+from relae.experiments import Columns, divide_data, read_data
 
 ITEMS = 2_000_000 + 700 * np.arange(40)  # as films are numbered at IMDb
 USERS = 50_000 + 31 * np.arange(60)
@@ -33,14 +32,14 @@ def make_folder(folder, *, items=ITEMS, users=USERS, overlap=0):
 
 @pytest.mark.filterwarnings("ignore:.* are taken for ids")
 def test_numbers_that_are_no_positions_are_ids(tmp_path):
-    found = load(str(make_folder(tmp_path / "ids")), Columns())
-    same = load(str(make_folder(tmp_path / "positions", items=np.arange(40), users=np.arange(60))), Columns())
+    found = divide_data(str(make_folder(tmp_path / "ids")), Columns())
+    same = divide_data(str(make_folder(tmp_path / "positions", items=np.arange(40), users=np.arange(60))), Columns())
     assert found.data.items.values.tolist() == ITEMS.tolist()
     assert found.data.users.values.tolist() == USERS.tolist()
     for ours, theirs in ((found.data.matrix, same.data.matrix), (found.test.truth, same.test.truth)):
         assert ours.shape == theirs.shape
         assert (ours != theirs).nnz == 0
-    assert read(str(tmp_path / "ids"), Columns())[1].items == found.data.items
+    assert read_data(str(tmp_path / "ids"), Columns())[1].items == found.data.items
 
 
 @pytest.mark.filterwarnings("always:.* are taken for ids")
@@ -68,7 +67,7 @@ def test_a_folder_that_is_divided_by_users_may_have_ids_too(tmp_path):
         is_given = np.arange(len(pairs)) % 4 < given
         for name, chosen in ((f"{part}_in", pairs[is_given]), (part, pairs[~is_given])):
             write_lists(folder / f"{name}.txt", Lists(chosen[:, 0], chosen[:, 1], np.unique(chosen[:, 0])))
-    divided = load(str(folder), Columns())
+    divided = divide_data(str(folder), Columns())
     assert divided.test.users.values.tolist() == (9_000_001 + 7 * np.arange(20)).tolist()
     assert divided.test.train.items == divided.valid.train.items == Ids(ITEMS)
     assert divided.test.truth.nnz == 40
@@ -121,7 +120,7 @@ def test_a_folder_of_tables_and_a_pattern_are_one_table(tables, shell, source):
     assert many["data"] == one["data"]
     assert many["title"] == source.split("/")[-1]
     options = Columns(user="who", rating="stars", min_rating=3)
-    divided = [load(str(tables / name), options) for name in ("whole.csv", source)]
+    divided = [divide_data(str(tables / name), options) for name in ("whole.csv", source)]
     assert divided[0].fingerprint == divided[1].fingerprint
     assert divided[1].low_ratings == divided[0].low_ratings != ""
 
@@ -140,4 +139,4 @@ def test_folders_and_patterns_that_cannot_be(tables, shell):
 
 def test_a_folder_with_lists_stays_one(tables):
     folder = make_folder(tables / "events", items=np.arange(40), users=np.arange(60))
-    assert load(str(folder), Columns()).data.n_interactions == 600
+    assert divide_data(str(folder), Columns()).data.n_interactions == 600

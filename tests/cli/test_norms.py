@@ -8,15 +8,14 @@ import polars as pl
 import pytest
 
 from relae import DAN, DEQL, store
-from relae.cli import _report, _tune
-from relae.cli._choice import read_point, read_run
-from relae.cli._columns import Columns
-from relae.cli._data import load
+from relae.cli._wording import COMMAND_LINE
 from relae.evaluation import evaluate
+from relae.experiments import Columns, Division, Run, divide_data, read_point
+from relae.experiments import tune as tune_run
 from relae.recommender import Range
-from relae.tuning import Judge, linear_model
+from relae.tuning import Judge, Tuning, linear_model
 
-from ..analysis.report.suite import DAY, Page
+from ..report.suite import Page, reported
 
 GIVEN = ("--objective", "ndcg@10", "--share", 0.2)
 
@@ -29,9 +28,8 @@ def result(run):
 def normed(table, tmp_path_factory):
     """The folder of a run over DAN."""
     run = tmp_path_factory.mktemp("normed") / "run"
-    columns = Columns(user="who", item="what", titles=table.with_name("titles.csv"))
-    given = {"share": 0.2, "budget": 4, "objective": "ndcg@10", "parameters": {"model": "dan"}}
-    _tune.run(_tune.Request(str(table), columns, **given), run, None, True)
+    columns = {"user": "who", "item": "what", "titles": table.with_name("titles.csv")}
+    tune_run(table, "dan", out=run, share=0.2, budget=4, objective="ndcg@10", wording=COMMAND_LINE, **columns)
     return run
 
 
@@ -60,7 +58,7 @@ def test_the_chosen_point_is_the_best_of_all_norms(normed, table):
     assert (
         found["model"] == repr(linear_model(point.parameters)) == repr(store.kind(found["kind"])(**found["parameters"]))
     )
-    divided = load(str(table), Columns(user="who", item="what"), share=0.2)
+    divided = divide_data(table, Columns(user="who", item="what"), Division(share=0.2))
     model = linear_model(point.parameters, "DAN").fit(divided.valid.train)
     means = Judge(divided.valid, ["ndcg@10"], divided.lengths).means(evaluate(model, divided.valid, ["ndcg"], [10]))
     assert means["ndcg@10"] == pytest.approx(point["ndcg@10"], abs=1e-6)
@@ -89,7 +87,7 @@ def test_news_say_where_the_dials_stand(table, columns, tmp_path, shell):
 
 
 def test_a_run_says_what_to_fit(normed, data, tmp_path, shell):
-    run = read_run(normed)
+    run = Run.read(normed)
     chosen = result(normed)["chosen"]
     assert (run.model.user_norm, run.model.item_norm) == (chosen["user_norm"], chosen["item_norm"])
     shell.ok("fit", "--from", normed, "--model", "dan", "--out", tmp_path / "m")
@@ -114,22 +112,24 @@ def test_a_chosen_point_is_measured_against_the_defaults_of_dan(normed):
 # --- the report --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def forced(normed, tmp_path_factory):
+@pytest.fixture
+def forced(normed, table, tmp_path, monkeypatch):
     """The same run, whose chosen point has norms whatever was best."""
-    folder = tmp_path_factory.mktemp("forced")
-    found = result(normed)
-    frame = pl.read_csv(normed / "points.csv").filter((pl.col("user_norm") > 0) & (pl.col("item_norm") > 0))
-    found["chosen"] = found["best"]["DAN"] = frame.row(int(frame["ndcg@10"].arg_max()), named=True)
-    model = linear_model(read_point(found["chosen"], found["space"]).parameters)
-    found |= {"model": repr(model), "kind": type(model).__name__.lower(), "parameters": model.get_params()}
-    (folder / "result.json").write_text(json.dumps(found | {"test": None}))
-    (folder / "journal.jsonl").write_text((normed / "journal.jsonl").read_text())
-    return folder
+    find = Tuning.best
+
+    def best(tuning, model=None):
+        points = [p for p in tuning.points if p.parameters["user_norm"] > 0 and p.parameters["item_norm"] > 0]
+        return max(points, key=lambda point: point["ndcg@10"]) if model in (None, "DAN") else find(tuning, model)
+
+    monkeypatch.setattr(Tuning, "best", best)
+    monkeypatch.setattr(Tuning, "chosen", property(best))
+    (tmp_path / "journal.jsonl").write_text((normed / "journal.jsonl").read_text())
+    columns = {"user": "who", "item": "what", "titles": table.with_name("titles.csv")}
+    return tune_run(table, "dan", out=tmp_path, share=0.2, budget=4, objective="ndcg@10", test=False, **columns).path
 
 
 def test_the_report_shows_norms_and_holds_them_fixed(forced):
-    page = Page(_report.make(forced, today=DAY).read_text())
+    page = Page(reported(forced))
     chosen = result(forced)["chosen"]
     assert not page.crossed
     assert f"β {chosen['user_norm']:g}, α {chosen['item_norm']:g} held fixed" in page.text
@@ -147,7 +147,7 @@ def test_the_report_shows_norms_and_holds_them_fixed(forced):
 
 
 def test_a_report_without_norms_has_no_word_of_them(tuned):
-    text = Page(_report.make(tuned, today=DAY).read_text()).text
+    text = Page(reported(tuned)).text
     assert "all six models" in text
     assert not re.search(r"β|α|norm", text)
 
@@ -206,7 +206,7 @@ def test_deql_is_searched_by_its_space(table, columns, tmp_path, shell, monkeypa
     assert (found["kind"], list(found["space"])) == ("deql", ["l2", "dropout", "kept"])
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "m")
     assert repr(store.load(tmp_path / "m")) == found["model"]
-    page = Page(_report.make(tmp_path / "run", today=DAY).read_text())
+    page = Page(reported(tmp_path / "run"))
     assert "DEQL" in page.text
     assert "What ξ does" not in page.text
     assert "because of" in page.text  # it is linear, and has reasons

@@ -5,11 +5,16 @@ import shutil
 
 import pytest
 
-from relae.analysis import report
-from relae.cli import _report
 from relae.errors import DataError
+from relae.experiments import TEST_METRICS, Run, _run
+from relae.report import write_report
+from relae.tuning import Tuning
 
-from ..analysis.report.suite import Page, reported, tuned, write_table
+from ..report.suite import Page, reported, tuned, write_table
+
+
+def make(run, **options):
+    return write_report(Run.read(run), **options)
 
 
 @pytest.fixture(scope="module")
@@ -23,19 +28,17 @@ def run(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "run")
 
 
-def test_it_says_where_the_report_is(run, capsys):
-    page = reported(run)
-    said = capsys.readouterr()
-    assert str(run / "report.html") in said.out.replace("\n", "")
-    assert len(page.encode()) < 3_000_000
+def test_it_says_where_the_report_is(run, shell):
+    said = shell.ok("report", run)
+    assert str(run / "report.html") in said.replace("\n", "")
+    assert len((run / "report.html").read_bytes()) < 3_000_000
 
 
-def test_a_run_that_was_not_tested_is_tested_now(run):
+def test_a_run_that_was_not_tested_is_tested_now(tmp_path, monkeypatch):
+    monkeypatch.setattr(Tuning, "chosen", property(lambda tuning: tuning.best("LAE")))  # so that it is not the default
+    run = tuned(tmp_path, test=False)
     result = json.loads((run / "result.json").read_text())
     assert result["test"] is None
-    best = result["best"]["LAE"]  # so that it is not the default
-    result |= {"chosen": best, "model": "LAE(…)", "kind": "lae", "parameters": {"l2": best["l2"]}}
-    (run / "result.json").write_text(json.dumps(result))
     read = Page(reported(run))
     table = read.tables["The first 10 places of each list"]
     assert [row[0].split("\n")[0] for row in table[1:]][:3] == ["NDCG", "Recall", "NDCG, head"]
@@ -76,7 +79,7 @@ def test_what_the_run_says_is_believed(run):
     reported(run)
     result = json.loads((run / "result.json").read_text())
     figures = [
-        {"metric": metric, "k": 10, "mean": 0.1234, "low": 0.1, "high": None, "users": 7} for metric in report.METRICS
+        {"metric": metric, "k": 10, "mean": 0.1234, "low": 0.1, "high": None, "users": 7} for metric in TEST_METRICS
     ]
     rows = [{"metric": "ndcg", "k": 10, "difference": 0.0432, "low": 0.01, "high": 0.05, "p_value": 0.02}]
     result["test"] = [
@@ -85,7 +88,7 @@ def test_what_the_run_says_is_believed(run):
     ]
     (run / "result.json").write_text(json.dumps(result))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_report, "evaluate", lambda *_, **__: pytest.fail("evaluated again"))
+        patch.setattr(_run, "evaluate", lambda *_, **__: pytest.fail("evaluated again"))
         text = Page(reported(run)).text
     assert "NDCG@10 +0.0432 [+0.0100, +0.0500], p\u00a0=\u00a00.02: better" in text.replace("p = ", "p\u00a0=\u00a0")
 
@@ -95,7 +98,7 @@ def test_what_the_run_says_is_believed(run):
 
 def test_no_folder(tmp_path):
     with pytest.raises(DataError, match=r"is no folder of a run; make it with `relae tune DATA --out"):
-        _report.make(tmp_path / "nothing")
+        make(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("name", ["result.json", "journal.jsonl"])
@@ -104,13 +107,13 @@ def test_a_file_is_missing_or_damaged(run, name):
     for content in ("", "my notes", "{}", "[]", "null\nnull\n", whole[: len(whole) // 3]):
         (run / name).write_text(content)
         with pytest.raises(DataError, match="relae tune"):
-            _report.make(run)
+            make(run)
     (run / name).write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DataError, match="relae tune"):
-        _report.make(run)
+        make(run)
     (run / name).unlink()
     with pytest.raises(DataError, match=f"has no {name}"):
-        _report.make(run)
+        make(run)
 
 
 @pytest.mark.parametrize("key", ["chosen", "request", "axes", "objective", "best"])
@@ -119,7 +122,7 @@ def test_a_part_is_missing_or_of_another_kind(run, key):
     for wrong in (None, 3, [], {}):
         (run / "result.json").write_text(json.dumps(result | {key: wrong}))
         with pytest.raises(DataError):
-            _report.make(run)
+            make(run)
 
 
 def test_other_data_or_another_version(run, tmp_path):
@@ -128,18 +131,18 @@ def test_other_data_or_another_version(run, tmp_path):
     purpose = json.loads(lines[0])
     (run / "journal.jsonl").write_text("".join([json.dumps(purpose | {"version": "0.0.1"}) + "\n", *lines[1:]]))
     with pytest.raises(DataError, match=r"made by relae 0\.0\.1, and this is .*relae tune"):
-        _report.make(run)
+        make(run)
     (run / "journal.jsonl").write_text("".join(lines))
     result["request"]["source"] = str(write_table(tmp_path, seed=5))
     (run / "result.json").write_text(json.dumps(result))
     with pytest.raises(DataError, match="has changed since"):
-        _report.make(run)
+        make(run)
     result["request"]["source"] = "moved.csv"
     (run / "result.json").write_text(json.dumps(result))
     with pytest.raises(DataError, match="where `relae tune` was run"):
-        _report.make(run)
+        make(run)
 
 
 def test_fewer_than_no_users(run):
     with pytest.raises(ValueError, match="at least 0"):
-        _report.make(run, samples=-1)
+        make(run, samples=-1)

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from relae.cli import _reproduce
-from relae.reproduce import _run
+from relae.experiments.paper import _experiment
 
-from ..reproduce.conftest import write
+from ..experiments.paper.conftest import write
 from ..tuning.suite import Learner
 from .suite import COMMAND, Done, Shell
 
@@ -114,8 +114,8 @@ def learner(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     """Reproduce with a fake model that is trained, in this process; return the exit code and what was shown."""
     monkeypatch.setenv("RELAE_DATA", str(data))
     monkeypatch.setenv("COLUMNS", "100")
-    real = _run.kind
-    monkeypatch.setattr(_run, "kind", lambda name: Learner if name == "LightGCN" else real(name))
+    real = _experiment.kind
+    monkeypatch.setattr(_experiment, "kind", lambda name: Learner if name == "LightGCN" else real(name))
     Learner.given.clear()
 
     def reproduce(models: str, **options: object) -> tuple[bool, str]:

@@ -6,18 +6,17 @@ import re
 import polars as pl
 import pytest
 
-from relae import store
-from relae.cli import _choice, _report, _searches, _tune
-from relae.cli._columns import Columns
-from relae.cli._data import load
+from relae import experiments, store
+from relae.cli._wording import COMMAND_LINE
 from relae.errors import DataError
 from relae.evaluation import evaluate
+from relae.experiments import Columns, Division, divide_data
 from relae.recommender import Parameter
 from relae.registry import kind
 from relae.solvers import Local
 from relae.tuning import Judge
 
-from ..analysis.report.suite import DAY, Page
+from ..report.suite import Page, reported
 from ..tuning.suite import Learner
 
 GIVEN = ("--objective", "ndcg@10", "--share", 0.2)
@@ -37,10 +36,9 @@ def judged(model, divided):
 def filtered(table, tmp_path_factory):
     """The folder of a run over GF-CF's α, with its rank given."""
     run = tmp_path_factory.mktemp("filtered") / "run"
-    columns = Columns(user="who", item="what", titles=table.with_name("titles.csv"))
-    parameters = {"model": "gfcf", "rank": 12}
-    request = _tune.Request(str(table), columns, share=0.2, budget=4, objective="ndcg@10", parameters=parameters)
-    _tune.run(request, run, None, True)
+    columns = {"user": "who", "item": "what", "titles": table.with_name("titles.csv")}
+    options = {"share": 0.2, "budget": 4, "objective": "ndcg@10", "wording": COMMAND_LINE}
+    experiments.tune(table, "gfcf", {"rank": 12}, out=run, **options, **columns)
     return run
 
 
@@ -56,7 +54,7 @@ def test_the_folder_says_what_to_fit(filtered, table):
     assert frame["ndcg@10"].max() == pytest.approx(found["chosen"]["ndcg@10"])
     assert frame["alpha"][frame["ndcg@10"].arg_max()] == found["parameters"]["alpha"]
     assert "→ best" in (filtered / "result.md").read_text()
-    divided = load(str(table), Columns(user="who", item="what"), share=0.2)
+    divided = divide_data(table, Columns(user="who", item="what"), Division(share=0.2))
     model = kind("gfcf")(**found["parameters"]).fit(divided.valid.train)
     assert judged(model, divided) == pytest.approx(found["chosen"]["ndcg@10"])
 
@@ -78,7 +76,7 @@ def test_other_parameters_are_another_search(filtered, table, columns, shell):
 
 
 def test_it_reports_without_what_is_linear_only(filtered):
-    page = Page(_report.make(filtered, today=DAY).read_text())
+    page = Page(reported(filtered))
     assert not page.crossed
     assert not page.open
     for words in ("GFCF", "What was searched", "What it recommends", "popularity"):
@@ -94,7 +92,7 @@ def test_it_reports_without_what_is_linear_only(filtered):
 
 def test_a_report_of_figures_alone_needs_no_fit(filtered, monkeypatch):
     monkeypatch.setattr(kind("gfcf"), "fit", lambda *_, **__: pytest.fail("fitted again"))
-    assert "What it recommends" not in _report.make(filtered, samples=0, today=DAY).read_text()
+    assert "What it recommends" not in reported(filtered, samples=0)
 
 
 @pytest.mark.parametrize("key", ["kind", "parameters", "space", "chosen_trial"])
@@ -105,7 +103,7 @@ def test_a_damaged_run_is_refused(filtered, tmp_path, key):
     for wrong in (None, 300, [], "no such"):
         (tmp_path / "result.json").write_text(json.dumps(found | {key: wrong}))
         with pytest.raises(DataError):
-            _report.make(tmp_path)
+            reported(tmp_path)
 
 
 # --- what cannot be ----------------------------------------------------------------------------------------------
@@ -154,11 +152,10 @@ class Deep(Learner):
 @pytest.fixture
 def deep(table, tmp_path, monkeypatch):
     """The folder of a run over a fake model that is trained."""
-    for module in (_searches, _choice, _report):
+    for module in (experiments._run, experiments._tune, experiments._models):
         monkeypatch.setattr(module, "kind", lambda name: Deep if name == "deep" else kind(name))
-    columns = Columns(user="who", item="what")
-    given = {"share": 0.2, "split": "weak", "budget": 3, "objective": "ndcg@10", "parameters": {"model": "deep"}}
-    _tune.run(_tune.Request(str(table), columns, **given), tmp_path / "run", None, True)
+    options = {"share": 0.2, "split": "weak", "budget": 3, "objective": "ndcg@10"}
+    experiments.tune(table, "deep", out=tmp_path / "run", **options, user="who", item="what")
     return tmp_path / "run"
 
 
@@ -170,7 +167,7 @@ def test_the_last_fit_has_as_many_epochs_as_were_best(deep):
 
 
 def test_the_learning_curve_is_in_the_report(deep):
-    page = _report.make(deep, today=DAY).read_text()
+    page = reported(deep)
     text = Page(page).text
     assert "trained for 5 epochs and ended because the validation had not improved" in text
     assert "Epoch 4 was the best" in text
@@ -209,11 +206,11 @@ def test_the_local_solver_with_its_neighbours(table, columns, tmp_path, shell):
     assert {json.loads(line)["facts"]["solver"] for line in lines[1:]} == {"local"}
     said = shell("tune", table, *columns, *given, "--neighbours", 9)
     assert "differs in neighbours" in said.err
-    divided = load(str(table), Columns(user="who", item="what"), share=0.2)
+    divided = divide_data(table, Columns(user="who", item="what"), Division(share=0.2))
     chosen = found["chosen"]
     model = kind("rdlae")(chosen["l2"], chosen["dropout"], chosen["xi"]).fit(divided.valid.train, solver=Local(7))
     assert judged(model, divided) == pytest.approx(chosen["ndcg@10"], abs=1e-6)
-    assert "an approximation" in Page(_report.make(tmp_path / "run", today=DAY).read_text()).text
+    assert "an approximation" in Page(reported(tmp_path / "run")).text
 
 
 def test_the_journal_of_a_linear_run_says_what_was_searched(tuned):
@@ -241,7 +238,7 @@ def test_a_trained_model_from_the_search_to_the_report(split, table, columns, tm
     assert found["parameters"]["dim"] == 4
     assert "dim" not in found["space"]
     assert 1 <= found["parameters"]["epochs"] <= 3
-    text = Page(_report.make(tmp_path / "run", today=DAY).read_text()).text
+    text = Page(reported(tmp_path / "run")).text
     assert "How it learned" in text
     shell.ok("fit", "--from", tmp_path / "run", "--out", tmp_path / "model")
     assert json.loads((tmp_path / "model/model.json").read_text())["parameters"] == found["parameters"]

@@ -23,6 +23,7 @@ from relae.evaluation import (
     paper_splits,
     strong_lists,
 )
+from relae.experiments.paper import popularity_order
 from relae.solvers import Auto
 
 from ..models.suite import MODELS
@@ -103,7 +104,7 @@ def paper_example():
 def test_mode_paper():
     split = paper_example()
     model = GFCF(0.3, rank=5).fit(split.train)
-    result = evaluate(model, split, METRICS, KS, mode="paper")
+    result = evaluate(model, split, METRICS, KS, mode="paper", item_order=popularity_order)
     assert result.mode == "paper"
     assert result.means == pytest.approx(slow_evaluation(model.score(split.histories), split, "paper"))
     with pytest.raises(DataError, match="order of the truth"):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relae.evaluation import head_items, popularity_order, propensities
+from relae.evaluation import head_items, propensities
+from relae.experiments.paper import popularity_order
 
 from .suite import loop_propensities, paper_head, stable_head
 

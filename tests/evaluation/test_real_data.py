@@ -7,6 +7,7 @@ from relae import EASE, RDLAE, Interactions
 from relae.baselines import GFCF
 from relae.data import read_lists
 from relae.evaluation import StrongLists, evaluate, paper_splits
+from relae.experiments.paper import popularity_order
 
 from ..real_data import real
 
@@ -50,5 +51,5 @@ def test_gowalla_gives_the_papers_figures(model, column):
     parts = StrongLists(*(read_lists(folder / f"{name}.txt") for name in StrongLists._fields))
     _, split = paper_splits(parts)
     metrics = dict.fromkeys(name.split("@")[0] for name in FIGURES)
-    found = evaluate(model.fit(split.train), split, list(metrics), (20, 100), mode="paper")
+    found = evaluate(model.fit(split.train), split, list(metrics), (20, 100), mode="paper", item_order=popularity_order)
     assert {name: round(found[name], 4) for name in FIGURES} == {name: row[column] for name, row in FIGURES.items()}

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from relae.cli._columns import Columns
 from relae.data import TableOptions, options_of
 from relae.distributed import Dask, Partitions
 from relae.errors import DataError, RelaeError
+from relae.experiments import Columns
 from relae.solvers import Solver
 
 
@@ -38,9 +38,9 @@ def on_cluster(solver: Solver, client: Any) -> Dask:
 def partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
     """Return the Parquet files that a pattern names, as the workers see them."""
     of_all_rows = [name for name, option in options_of(TableOptions).items() if not option.by_row]
-    given = columns.given("low_ratings", *of_all_rows, "half_life", "features")
-    if given:
-        raise DataError(f"{given[0]} is for tables that are read here: leave it out with a pattern")
+    changed = columns.changed("low_ratings", *of_all_rows, "half_life", "features")
+    if changed:
+        raise DataError(changed[0], " is for tables that are read here: leave it out with a pattern")
     return Partitions.from_parquet(
         pattern,
         client,

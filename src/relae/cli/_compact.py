@@ -1,6 +1,5 @@
 """`relae compact`: a saved model made small, and what that costs."""
 
-import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,15 +11,15 @@ from rich.markup import escape
 
 from relae import store
 from relae._common.words import in_bytes
-from relae.cli._columns import Columns
 from relae.cli._console import errors, facts, output, print_json
-from relae.cli._data import read
 from relae.cli._evaluate import judged_by, strangers
 from relae.cli._model import open_with_dials, require
 from relae.cli._progress import progress_bar
+from relae.cli._wording import COMMAND_LINE
 from relae.data import Interactions
 from relae.errors import DataError
 from relae.evaluation import Evaluations, evaluate
+from relae.experiments import Columns, read_data
 from relae.models import LinearAutoencoder
 from relae.recommender import encode
 
@@ -47,12 +46,12 @@ def compact(
     if out.resolve() == path.resolve():
         raise DataError(f"{out} is the model itself: name another --out")
     console = errors()
-    chosen = Columns().but(columns).as_fitted()
+    chosen = Columns(**columns).check_weighting()
     training = saved.histories
     with store.reserve(out) as place:
         if data is not None:
             with console.status(f"reading {data}"):
-                _, training = read(data, chosen)
+                _, training = read_data(data, chosen)
         if training is None and not model.holds_histories:
             raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
         started = time.perf_counter()
@@ -64,7 +63,7 @@ def compact(
     with progress_bar(console) as progress:
         judged, notes = None, list[str]()
         if on is not None:
-            _, everyone = read(on, chosen, judging=True)
+            _, everyone = read_data(on, chosen, judging=True)
             users, notes = _new_users(model, everyone, on, chosen, per_item)
             ks = [min(_K, len(model.items_))]
             if users is not None:
@@ -127,7 +126,7 @@ def _new_users(
         ]
     count, n = int(np.count_nonzero(known)), data.n_users
     if count == n:
-        exact = escape(shlex.join(["relae", "evaluate", source, *columns.options()]))
+        exact = escape(COMMAND_LINE.call("evaluate", source, columns.changes()))
         return None, [
             f"[yellow]no figures: all {n:,} users of {escape(source)} are users of the fit, by whom a model looks "
             f"better than it is.[/yellow] Judge by users who are held out: `{exact}` judges the exact form, and with "

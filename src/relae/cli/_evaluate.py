@@ -15,16 +15,16 @@ from relae._common.files import lock_file, write_text
 from relae._common.progress import Progress
 from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.cli._choice import chosen_model, read_run, source_of
-from relae.cli._columns import Columns
 from relae.cli._console import errors, output
-from relae.cli._data import Division, about_low_ratings, load, read
 from relae.cli._model import open_with_dials, require
+from relae.cli._parameters import choose_data, parse_parameters
 from relae.cli._progress import progress_bar
+from relae.cli._wording import COMMAND_LINE
 from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning
 from relae.evaluation import DEFAULT_METRICS, Evaluation, Evaluations, Split, evaluate, hold_out_items
 from relae.evaluation.metrics import check_ks, check_metrics
+from relae.experiments import Columns, Division, Run, choose_model, describe_low_ratings, divide_data, read_data
 from relae.recommender import HistoryRecommender, encode
 from relae.store import Saved
 from relae.tuning import check_users
@@ -78,7 +78,7 @@ def of_data(
     wanted: Wanted,
     *,
     run: Path | None,
-    division: Division,
+    division: Mapping[str, Any],
     hide: float | None,
     solver: str,
     dtype: str,
@@ -88,15 +88,15 @@ def of_data(
         raise DataError(f"{source} is a model: say by whose data to judge it, with --on DATA")
     if hide is not None:
         raise DataError("--hide is for a saved model with --on DATA: use --split and --share here")
-    tuned = None if run is None else read_run(run)
-    source, chosen = source_of(source, columns, tuned)
-    model, how = chosen_model(parameters, tuned, solver, dtype)
+    tuned = None if run is None else Run.read(run)
+    source, chosen = choose_data(source, columns, tuned)
+    model, how = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
     wanted.check(model)
-    asked = division.or_else() if tuned is None else division.or_else(tuned.split, tuned.share, tuned.seed)
+    usual = Division() if tuned is None else tuned.division
     console = errors()
     with wanted.reserved():
         with console.status(f"reading {source}"):
-            divided = load(source, chosen, *asked)
+            divided = divide_data(source, chosen, usual._replace(**division))
         check_users(model, divided.test)
         with progress_bar(console) as progress:
             model.fit_with(divided.test.train, solver=how, progress=progress)
@@ -104,7 +104,8 @@ def of_data(
             if divided.test.candidates is not None:
                 found = _beside(model, found, wanted, divided.test, progress)
         words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
-        _tell(found, wanted, words + ([escape(divided.low_ratings)] if divided.low_ratings else []))
+        low = COMMAND_LINE.text(divided.low_ratings)
+        _tell(found, wanted, words + ([escape(low)] if low else []))
 
 
 def _beside(model: HistoryRecommender, found: Result, wanted: Wanted, split: Split, progress: Progress) -> Evaluations:
@@ -146,14 +147,14 @@ def of_model(
     console = errors()
     with wanted.reserved():
         with console.status(f"reading {source}"):
-            chosen = Columns().but(columns).as_fitted()
-            title, data = read(source, chosen, judging=True)
+            chosen = Columns(**columns).check_weighting()
+            title, data = read_data(source, chosen, judging=True)
         split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
         with progress_bar(console) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
             found = wanted.of(model, split, progress)
         notes = strangers(model, split, data) + acquaintances(saved, split)
-        low = about_low_ratings(source, chosen, data)
+        low = COMMAND_LINE.text(describe_low_ratings(source, chosen, data))
         notes = [*([escape(low)] if low else []), *notes]
         _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
 

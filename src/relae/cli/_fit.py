@@ -14,15 +14,15 @@ from rich.markup import escape
 from relae import store
 from relae._common.words import in_bytes
 from relae.baselines import Trained
-from relae.cli._choice import Run, chosen_model, read_run, source_of
 from relae.cli._cluster import connected, on_cluster, partitions
 from relae.cli._console import errors, facts, output, print_json
-from relae.cli._data import read, shape
 from relae.cli._model import describe_extensions, describe_fit, describe_users
+from relae.cli._parameters import choose_data, parse_parameters
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.distributed import Partitions
 from relae.errors import DataError
+from relae.experiments import Run, choose_model, matrix_shape, read_data
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.solvers import Solver, as_solver, plan
@@ -45,9 +45,9 @@ def fit(
 ) -> None:
     """Fit to all of the data, save, and show what was made."""
     started = time.perf_counter()
-    tuned = None if run is None else read_run(run)
-    source, chosen = source_of(source, columns, tuned)
-    model, how = chosen_model(parameters, tuned, solver, dtype)
+    tuned = None if run is None else Run.read(run)
+    source, chosen = choose_data(source, columns, tuned)
+    model, how = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
     if not histories and not model.folds_in:
         raise DataError(
             f"{type(model).__name__} finds its users by their histories, which are part of it: leave --no-histories "
@@ -65,7 +65,7 @@ def fit(
             if client is not None and any(mark in source for mark in "*?["):
                 title, data = source, partitions(source, chosen, client)
             else:
-                title, data = read(source, chosen)
+                title, data = read_data(source, chosen)
         known = data if isinstance(data, Interactions) else None
         if known is not None and client is None and isinstance(model, LinearAutoencoder):
             place.check_room(_size_on_disk(how, known, form, histories))
@@ -110,7 +110,7 @@ def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None)
 
 def _size_on_disk(solver: Solver, data: Interactions, form: str, histories: bool) -> int:
     """Return the bytes that the folder will have; an error if the model cannot be saved as asked."""
-    chosen = plan(*shape(data), solver=solver)
+    chosen = plan(*matrix_shape(data), solver=solver)
     own = as_solver(chosen.solver, dtype=solver.dtype, neighbours=solver.neighbours)
     try:
         return store.forecast_size(data, own, form=form, histories=histories)
@@ -144,8 +144,8 @@ def _show(
 ) -> None:
     data = saved.info["data"]
     rows = {"model": str(model)}
-    if run is not None and run.is_closed:
-        rows["chosen by"] = _place_in_table(model, run)
+    if run is not None and run.is_comparison:
+        rows["chosen by"] = _describe_rank(model, run)
     if isinstance(model, LinearAutoencoder):
         by = (
             f", as {run.path} chose"
@@ -184,10 +184,10 @@ def _show(
     )
 
 
-def _place_in_table(model: HistoryRecommender, run: Run) -> str:
+def _describe_rank(model: HistoryRecommender, run: Run) -> str:
     names = list(run.models)
-    place = names.index(type(model).__name__.lower()) + 1
-    return f"{run.path}, number {place} of {len(names)} in its table by the {run.objective} of the test users"
+    rank = names.index(type(model).__name__.lower()) + 1
+    return f"{run.path}, number {rank} of {len(names)} in its table by the {run.objective} of the test users"
 
 
 def _whose(saved: store.Saved) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from relae.catalog import Catalog
 from relae.cli._items import name_unknown, show_examples, show_similar_ids, suggest
+from relae.cli._messages import render_filter
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr
@@ -98,7 +99,9 @@ def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
             continue
         reason = None if known.dropped is None else known.dropped.why(user)
         if reason is not None:
-            raise DataError(f"user {user!r} was dropped by {reason} before the fit: give a --history instead")
+            raise DataError(
+                f"user {user!r} was dropped by {render_filter(reason)} before the fit: give a --history instead"
+            )
         hint = show_similar_ids(user, known.users)
         raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{hint}")
     selected = known.select_users(rows)

@@ -1,6 +1,7 @@
 """How to name DATA, MODEL and what they consist of: the same words in every command."""
 
 import inspect
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from relae.cli._columns import OF_HISTORIES, shown_columns
+from relae._common.table_options import options_of
+from relae.experiments import HISTORY_OPTIONS, Columns
 from relae.models import DIALS
 from relae.recommender import Parameter
 from relae.registry import KINDS, kind
@@ -114,7 +116,14 @@ UserIdOption = Annotated[
 
 # --- options that several commands take, as one parameter --------------------------------------------------------
 
-_COLUMNS: Given = shown_columns()
+_COLUMNS: Given = {
+    name: (
+        option.kind,
+        re.sub(r"`(\w+)`", lambda other: f"--{other[1].replace('_', '-')}", option.help),
+        *([] if option.metavar is None else [option.metavar]),
+    )
+    for name, option in options_of(Columns).items()
+}
 _MODEL: Given = {
     "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
 }
@@ -144,7 +153,7 @@ def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
 
 def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with a parameter `columns` an option for the columns of a table of histories."""
-    here = {name: shown for name, shown in _COLUMNS.items() if name in OF_HISTORIES}
+    here = {name: shown for name, shown in _COLUMNS.items() if name in HISTORY_OPTIONS}
     return _spread(command, "columns", here, "Columns of --histories")
 
 

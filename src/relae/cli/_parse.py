@@ -1,4 +1,6 @@
-"""Values of options: lists that are separated by commas, and times."""
+"""Values of options: lists that are separated by commas, times, and those that are given."""
+
+from typing import Any
 
 
 def names(text: str | None) -> list[str] | None:
@@ -32,3 +34,8 @@ def seconds(minutes: float | None) -> float | None:
     if minutes is not None and not minutes > 0:
         raise ValueError(f"--time-budget must be a number of minutes above 0, got {minutes:g}")
     return None if minutes is None else 60 * minutes
+
+
+def without_none(**options: Any) -> dict[str, Any]:
+    """Return those of some options that are given."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae._common.words import in_bytes, in_time
-from relae.cli._columns import Columns
 from relae.cli._console import errors, output, print_json, table
-from relae.cli._data import read, shape
 from relae.data import Interactions, Statistics
 from relae.errors import PlanError
+from relae.experiments import Columns, matrix_shape, read_data
 from relae.solvers import SOLVERS, Forecast, Shape, Solver, as_solver, available_memory
 from relae.solvers import plan as make_plan
 from relae.store import forecast_size
@@ -38,9 +37,9 @@ def plan(
     """Show what each solver would take, and which one a fit would choose; a refusal comes after the table."""
     console = errors()
     with console.status(f"reading {source}"):
-        title, data = read(source, Columns().but(columns))
+        title, data = read_data(source, Columns(**columns))
     sizes = data.statistics()
-    matrix = shape(data)
+    matrix = matrix_shape(data)
     available = available_memory()
     solvers = [as_solver(name, dtype=dtype, neighbours=neighbours) for name in SOLVERS]
     asked = as_solver(solver, dtype=dtype, neighbours=neighbours)

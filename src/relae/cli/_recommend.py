@@ -15,9 +15,7 @@ from relae._common.progress import Progress, of_part
 from relae._common.words import in_count
 from relae.catalog import Catalog
 from relae.cli import _histories
-from relae.cli._columns import Columns
 from relae.cli._console import errors, output, print_json, show_table, table
-from relae.cli._data import read
 from relae.cli._histories import UserHistories
 from relae.cli._items import find_columns, limit_k, name_unknown, readable
 from relae.cli._messages import render_filter
@@ -25,6 +23,7 @@ from relae.cli._model import open_with_dials, require, show_dials
 from relae.cli._progress import progress_bar
 from relae.cli._rows import Schema, id_series, id_type, row_format, write_rows
 from relae.errors import DataError
+from relae.experiments import Columns, read_data
 from relae.models import dial_values
 from relae.store import Saved
 
@@ -126,8 +125,8 @@ def _read_histories(source: str, request: Request, saved: Saved, catalog: Catalo
         return UserHistories(known.matrix, known.users, seen=known.seen)
     assert request.histories is not None
     with errors().status(f"reading {request.histories}"):
-        columns = Columns().but(request.columns).as_fitted()
-        return _histories.encode_table(catalog.model, read(request.histories, columns)[1])
+        columns = Columns(**request.columns).check_weighting()
+        return _histories.encode_table(catalog.model, read_data(request.histories, columns)[1])
 
 
 def _warn(console: Console, catalog: Catalog, histories: UserHistories) -> None:

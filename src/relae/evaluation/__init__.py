@@ -3,7 +3,7 @@
 from relae.evaluation._evaluate import evaluate
 from relae.evaluation.groups import head_items, propensities
 from relae.evaluation.metrics import DEFAULT_METRICS, METRICS, Scorer
-from relae.evaluation.paper import StrongLists, popularity_order, strong_lists
+from relae.evaluation.paper import StrongLists, strong_lists
 from relae.evaluation.result import Comparison, Difference, Estimate, Evaluation, Evaluations
 from relae.evaluation.splits import (
     Split,
@@ -35,7 +35,6 @@ __all__ = [
     "hold_out_users",
     "leave_last_out",
     "paper_splits",
-    "popularity_order",
     "propensities",
     "split_by_time",
     "strong_lists",

@@ -13,7 +13,7 @@ from relae._common.progress import Progress
 from relae.algebra import Dial
 from relae.data import Ids, Interactions
 from relae.errors import DataError, Option, ParameterError, UnknownItemsWarning
-from relae.evaluation.metrics import DEFAULT_METRICS, Mode, Scorer
+from relae.evaluation.metrics import DEFAULT_METRICS, ItemOrder, Mode, Scorer
 from relae.evaluation.result import Evaluation, Evaluations
 from relae.evaluation.splits import Split
 from relae.linalg import Csr
@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     head_share: float
     propensity_exponent: float
     propensity_floor: float
+    item_order: ItemOrder | None
     name: str | None
     progress: Progress | None
 
@@ -68,6 +69,7 @@ def evaluate(
     head_share: float = 0.2,
     propensity_exponent: float = 0.5,
     propensity_floor: float = 0.01,
+    item_order: ItemOrder | None = None,
     name: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation | Evaluations:
@@ -89,7 +91,7 @@ def evaluate(
     xis
         Evaluate these values of ξ instead of the model's own, all from one projection. A `Dial` has α and γ as well;
         each α takes a projection.
-    mode, head_share, propensity_exponent, propensity_floor
+    mode, head_share, propensity_exponent, propensity_floor, item_order
         See `Scorer`.
     name
         What to call the recommender; its `repr` if not given.
@@ -115,6 +117,7 @@ def evaluate(
         propensity_floor=propensity_floor,
         truth_order=split.truth_order,
         candidates=split.candidates,
+        item_order=item_order,
     )
     xis = None if xis is None else [xi if isinstance(xi, Dial) else float(xi) for xi in xis]
     model = recommender if isinstance(recommender, HistoryRecommender) else _Adapted(recommender, split)

@@ -23,11 +23,11 @@ from relae._common.checks import check_whole, refuse
 from relae.data import canonical_matrix, gini
 from relae.errors import DataError, Option, ParameterError
 from relae.evaluation.groups import head_items, propensities
-from relae.evaluation.paper import popularity_order
 from relae.linalg import Csr, best_sums, ranked_sums
 
 PerUser = NDArray[np.float64]
 Mode = Literal["standard", "paper"]
+ItemOrder = Callable[[NDArray[np.int64]], NDArray[np.int64]]  # from users per item to items, the most popular first
 
 
 class Sums(NamedTuple):
@@ -146,8 +146,8 @@ class Scorer:
         Names out of `METRICS`, and cut-offs.
     mode
         "standard", or "paper" for what the authors computed: users without any truth count as 0, the unbiased metrics
-        are normalized by the first min(k, n) items of the truth in the order of the file, unbiased NDCG is also divided
-        by the ideal DCG of gains of 1, and ties at the edge of the head fall as they did for them.
+        are normalized by the first min(k, n) items of the truth in the order of the file, and unbiased NDCG is also
+        divided by the ideal DCG of gains of 1.
     head_share, propensity_exponent, propensity_floor
         See `head_items` and `propensities`.
     truth_order : (stored entries of truth,)
@@ -155,6 +155,9 @@ class Scorer:
     candidates : (columns,)
         The only items that may be in a list: coverage and inequality of exposure are among them. Groups and
         propensities stay those of all items.
+    item_order
+        A function from `item_counts` to the items, the most popular first, which decides among equally popular items
+        at the edge of the head; the lower column first if not given. See `relae.experiments.paper.popularity_order`.
     """
 
     def __init__(
@@ -171,6 +174,7 @@ class Scorer:
         propensity_floor: float = 0.01,
         truth_order: NDArray[np.integer] | None = None,
         candidates: NDArray[np.int64] | None = None,
+        item_order: ItemOrder | None = None,
     ) -> None:
         if mode not in ("standard", "paper"):
             refuse("mode", mode, "be 'standard' or 'paper'")
@@ -178,8 +182,7 @@ class Scorer:
         self.ks = check_ks(ks, truth.shape[1]) if candidates is None else check_ks(ks, len(candidates), "choice")
         truth = canonical_matrix(truth)
         self.mode, self.truth, self.item_counts, self.n_users = mode, truth, item_counts, n_users
-        order = popularity_order(item_counts) if mode == "paper" else None
-        self.head = head_items(item_counts, head_share, order)
+        self.head = head_items(item_counts, head_share, None if item_order is None else item_order(item_counts))
         weights = 1.0 / propensities(item_counts, propensity_exponent, propensity_floor)
         columns = {"all": np.ones(len(self.head)), "head": self.head, "tail": ~self.head, "unbiased": weights}
         split = [_parse(name) for name in self.metrics if name in PER_USER]

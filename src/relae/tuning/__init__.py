@@ -12,7 +12,7 @@ from relae.tuning._family import (
     searched_names,
     symbol,
 )
-from relae.tuning._journal import Journal
+from relae.tuning._journal import Journal, read_journal
 from relae.tuning._judge import Gap, Judge, gap
 from relae.tuning._result import Choice, Tuning, check_choice, with_epochs
 from relae.tuning._search import Auto, Axis, GridSearch, Search, Space
@@ -47,6 +47,7 @@ __all__ = [
     "linear_model",
     "linear_space",
     "paper_grid",
+    "read_journal",
     "searched_names",
     "symbol",
     "tune",

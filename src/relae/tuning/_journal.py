@@ -50,9 +50,7 @@ class Journal:
 
     def _read(self, content: bytes) -> None:
         try:
-            lines = content.decode("utf-8").splitlines()
-            purpose = json.loads(lines[0]) if lines else self.purpose
-            self.trials = [Trial.from_json(line) for line in lines[1:]]
+            purpose, self.trials = read_journal(content.decode("utf-8")) if content else (self.purpose, [])
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{self.path} is no journal of a search ({error}): name another folder") from error
         if purpose != self.purpose:
@@ -107,3 +105,9 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def read_journal(text: str) -> tuple[Any, list[Trial]]:
+    """Return the purpose and the trials of a journal; a last line that was cut off does not count."""
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    return json.loads(lines[0]), [Trial.from_json(line) for line in lines[1:]]

@@ -20,7 +20,7 @@ from relae.cli._options import (
     takes_columns,
     takes_model,
 )
-from relae.cli._parse import names, numbers, seconds, whole_numbers
+from relae.cli._parse import names, numbers, seconds, whole_numbers, without_none
 
 TITLE = "From data to a model"
 
@@ -122,15 +122,11 @@ def tune(
     those that are given stay as they are. What --features weigh is not searched: --feature-weight fixes it.
     """
     from relae.cli import _tune
-    from relae.cli._columns import Columns
-    from relae.cli._data import Division
 
-    division = Division(split, share, seed).or_else()
-    table = Columns().but(columns)
-    request = _tune.Request(
-        data, table, *division, search, budget, objective, keep, loss, solver, choose.value, parameters
-    )
-    _tune.run(request, out, seconds(time_budget), test)
+    division = without_none(split=split, share=share, seed=seed)
+    options = {"search": search, "budget": budget, "objective": objective, "keep": keep, "loss": loss}
+    options |= {"choose": choose.value, "solver": solver, "time_budget": seconds(time_budget)}
+    _tune.tune(data, out, parameters, options | division | columns, test)
 
 
 @takes_columns
@@ -224,11 +220,10 @@ def evaluate(
     features, popularity and chance.
     """
     from relae.cli import _evaluate
-    from relae.cli._data import Division
 
     wanted = _evaluate.Wanted(names(metrics), whole_numbers(k, "--k"), numbers(xis, "--xis"), as_json, out)
     if on is None:
-        division = Division(split, share, seed)
+        division = without_none(split=split, share=share, seed=seed)
         _evaluate.of_data(
             source, columns, parameters, wanted, run=run, division=division, hide=hide, solver=solver, dtype=dtype
         )
@@ -273,14 +268,11 @@ def compare(
     Who cannot take part is named below with the reason; exit code 1 if one failed by an error that was not foreseen.
     """
     from relae.cli import _compare
-    from relae.cli._columns import Columns
-    from relae.cli._data import Division
 
-    asked = None if models.strip().lower() == "all" else names(models)
-    division = Division(split, share, seed).or_else()
-    limit = seconds(time_budget)
-    request = _compare.Request(data, Columns().but(columns), asked, *division, k, budget, limit, out)
-    if not _compare.compare(request, as_json):
+    named = None if models.strip().lower() == "all" else names(models)
+    division = without_none(split=split, share=share, seed=seed)
+    options = {"k": k, "budget": budget, "time_budget": seconds(time_budget), "out": out}
+    if not _compare.compare(data, named, options | division | columns, as_json):
         raise typer.Exit(1)
 
 
@@ -293,7 +285,7 @@ def report(
     """Turn a run of `relae tune` into one HTML file to look at, print or mail: no network, light and dark."""
     from relae.cli import _report
 
-    _report.make(run, out, samples=samples, user_ids=user_ids)
+    _report.write(run, out, samples, user_ids)
 
 
 COMMANDS = (plan, tune, fit, evaluate, compare, report)

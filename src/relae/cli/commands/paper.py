@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from relae.cli._options import DataArgument, Given, SeedOption, ShareOption, SplitOption, takes_columns
-from relae.cli._parse import names, numbers, seconds
+from relae.cli._parse import names, numbers, seconds, without_none
 
 TITLE = "A first look, and the paper"
 
@@ -61,11 +61,10 @@ def figures(
 ) -> None:
     """Draw the paper's figures for DATA: spectrum, components, and what ξ, l2 and dropout do to head and tail."""
     from relae.cli import _figures
-    from relae.cli._columns import Columns
-    from relae.cli._data import Division, load
+    from relae.experiments import Columns, Division, divide_data
 
-    division = Division(split, share, seed)
-    divided = load(data, Columns().but(columns), *division.or_else())
+    division = Division(**without_none(split=split, share=share, seed=seed))
+    divided = divide_data(data, Columns(**columns), division)
     _figures.figures(
         divided.data,
         divided.valid,

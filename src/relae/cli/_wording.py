@@ -1,0 +1,34 @@
+"""Options and calls as they are typed on the command line."""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from relae.cli._messages import render_option
+from relae.cli._parameters import write_value
+from relae.errors import Option
+from relae.experiments import Wording
+
+
+class CommandWording(Wording):
+    """Write `--split weak`, and `relae tune log.csv --user who`."""
+
+    def option(self, option: Option) -> str:
+        """Return an option as it is typed."""
+        return render_option(option)
+
+    def call(self, name: str, source: str | None, options: Mapping[str, Any]) -> str:
+        """Return a command, ready for a shell."""
+        return " ".join([f"relae {name} {shlex.quote(str(source))}", *write_options(options)])
+
+
+def write_options(options: Mapping[str, Any]) -> list[str]:
+    """Return options as they are typed; one with several values is repeated."""
+    return [
+        f"--set {name}=none" if each is None else render_option(Option(name, write_value(each)))
+        for name, value in options.items()
+        for each in (value if name == "separator" else [value])
+    ]
+
+
+COMMAND_LINE = CommandWording()
