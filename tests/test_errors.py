@@ -59,6 +59,14 @@ def test_messages_cross_processes(kind_of):
     assert (type(copy), str(copy), copy.field, copy.value, copy.text) == (kind_of, "set k=3", "k", 9, message.text)
 
 
+def test_errors_come_back_from_a_cluster():
+    """Dask unpickles errors in a way of its own."""
+    protocol = pytest.importorskip("distributed.protocol", reason="the extra `dask` is not installed")
+    error = PlanError("set ", Option("k", 3), field="k", value=9)
+    copy = protocol.deserialize(*protocol.serialize(error))
+    assert (type(copy), str(copy), copy.field, copy.value) == (PlanError, "set k=3", "k", 9)
+
+
 def test_a_plain_message_names_nothing():
     error = RelaeError("something is wrong")
     assert (str(error), error.field, error.value, error.hints) == ("something is wrong", None, None, ())

@@ -142,6 +142,10 @@ class Message:
 class RelaeError(Message, Exception):
     """Base of all errors that name a value, a place and a way out."""
 
+    def __new__(cls, *parts: Any, **about: Any) -> Self:
+        """Make an error of any kind: `MemoryError.__new__` refuses to, where an error is unpickled by Dask."""
+        return Exception.__new__(cls, *parts)
+
 
 class ParameterError(RelaeError, ValueError):
     """A parameter has a value that it cannot have."""
