@@ -6,7 +6,7 @@ import typer
 
 from relae.cli import _datasets
 from relae.cli._main import run
-from relae.cli.commands import GROUPS, paper
+from relae.cli.commands import GROUPS, paper_commands
 
 _ABOUT = "Relaxed linear autoencoders: exact closed-form recommenders, honest about the long tail."
 
@@ -47,7 +47,7 @@ def _paragraphs(text: str | None) -> str:
 for _group in GROUPS:
     for _command in _group.COMMANDS:
         app.command(help=_paragraphs(_command.__doc__), rich_help_panel=_group.TITLE)(_command)
-app.add_typer(_datasets.app, name="datasets", rich_help_panel=paper.TITLE)
+app.add_typer(_datasets.app, name="datasets", rich_help_panel=paper_commands.TITLE)
 
 
 def main() -> None:

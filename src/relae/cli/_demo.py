@@ -144,8 +144,8 @@ def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out:
             "[green]✓[/green]" if item in hidden else "", _title(data, item), f"{score:.2f}", ", ".join(reasons)
         )
     console.print(table)
-    found = sum(item in hidden for item in ids)
-    console.print(f"[dim]✓ among the {len(hidden)} purchases that were kept hidden: {found} of these[/dim]")
+    hits = sum(item in hidden for item in ids)
+    console.print(f"[dim]✓ among the {len(hidden)} purchases that were kept hidden: {hits} of these[/dim]")
 
 
 def _show_similar(console: Console, model: RDLAE, data: Interactions) -> None:

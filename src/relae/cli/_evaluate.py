@@ -67,8 +67,8 @@ class Wanted:
         options: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
         n = split.n_candidates
         ks = self.ks or [k for k in _KS if k <= n] or [n]
-        found: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **options)
-        return found
+        result: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **options)
+        return result
 
 
 def of_data(
@@ -100,20 +100,22 @@ def of_data(
         check_users(model, divided.test)
         with progress_bar(console) as progress:
             model.fit_with(divided.test.train, solver=how, progress=progress)
-            found = wanted.of(model, divided.test, progress)
+            result = wanted.of(model, divided.test, progress)
             if divided.test.candidates is not None:
-                found = _beside(model, found, wanted, divided.test, progress)
+                result = _add_baselines(model, result, wanted, divided.test, progress)
         words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
         low = COMMAND_LINE.text(divided.low_ratings)
-        _tell(found, wanted, words + ([escape(low)] if low else []))
+        _show(result, wanted, words + ([escape(low)] if low else []))
 
 
-def _beside(model: HistoryRecommender, found: Result, wanted: Wanted, split: Split, progress: Progress) -> Evaluations:
-    """Return what was found of a model beside what knows features alone, popularity alone, and nothing."""
+def _add_baselines(
+    model: HistoryRecommender, result: Result, wanted: Wanted, split: Split, progress: Progress
+) -> Evaluations:
+    """Return the figures of a model beside those of neighbours by features, popularity and chance."""
     rivals: list[HistoryRecommender] = [] if split.train.features is None else [ContentKNN()]
     rivals += [Popularity(), Random()]
     plain = replace(wanted, xis=None)
-    rows = list(found) if isinstance(found, Evaluations) else [found]
+    rows = list(result) if isinstance(result, Evaluations) else [result]
     for rival in rivals:
         if type(rival) is not type(model):
             rows.append(cast(Evaluation, plain.of(rival.fit(split.train, progress=progress), split, progress)))
@@ -152,11 +154,11 @@ def of_model(
         split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
         with progress_bar(console) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
-            found = wanted.of(model, split, progress)
+            result = wanted.of(model, split, progress)
         notes = strangers(model, split, data) + acquaintances(saved, split)
         low = COMMAND_LINE.text(describe_low_ratings(source, chosen, data))
         notes = [*([escape(low)] if low else []), *notes]
-        _tell(found, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
+        _show(result, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
 
 
 def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: int) -> Split:
@@ -197,20 +199,20 @@ def _counted(counts: Any, n_users: int) -> sp.csr_array:
 
 
 def strangers(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
-    """Say how many items the model does not know."""
+    """Describe how many items the model does not know."""
     unknown = int(np.count_nonzero(model.items_.positions(data.items.values) < 0))
     if not unknown:
         return []
     n = len(model.items_)
-    given, hidden = (int(np.count_nonzero(m.indices >= n)) for m in (split.histories, split.truth))
+    ignored, hidden = (int(np.count_nonzero(m.indices >= n)) for m in (split.histories, split.truth))
     return [
-        f"[yellow]{unknown:,} of {data.n_items:,} items are unknown to the model: {given:,} interactions of the "
+        f"[yellow]{unknown:,} of {data.n_items:,} items are unknown to the model: {ignored:,} interactions of the "
         f"histories are ignored, and {hidden:,} of those to find cannot be found[/yellow]"
     ]
 
 
 def acquaintances(saved: Saved, split: Split) -> list[str]:
-    """Say how many of the users the model has been fitted to."""
+    """Describe how many of the users the model has been fitted to."""
     if saved.histories is None:
         return []
     known = int(np.count_nonzero(saved.histories.users.positions(split.users.values) >= 0))
@@ -225,26 +227,26 @@ def acquaintances(saved: Saved, split: Split) -> list[str]:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def _tell(found: Result, wanted: Wanted, words: Sequence[str]) -> None:
+def _show(result: Result, wanted: Wanted, words: Sequence[str]) -> None:
     """Show the result, or print it as JSON, and write it to a file."""
     out = wanted.out
     if out is not None:
-        write_text(out, _text(found, out.suffix.lower()))
+        write_text(out, _write(result, out.suffix.lower()))
     if wanted.as_json:
         for note in words[1:]:
             errors().print(note)
-        print(found.to_json())
+        print(result.to_json())
         return
     console = output()
     for line in words:
         console.print(line)
     console.print()
-    console.print(found)
+    console.print(result)
     if out is not None:
         console.print(f"\n[dim]saved: {escape(str(out))}[/dim]", soft_wrap=True)
 
 
-def _text(found: Result, kind: str) -> str:
+def _write(result: Result, kind: str) -> str:
     if kind == ".json":
-        return found.to_json() + "\n"
-    return found.to_polars().write_csv() if kind == ".csv" else found.to_markdown()
+        return result.to_json() + "\n"
+    return result.to_polars().write_csv() if kind == ".csv" else result.to_markdown()

@@ -57,7 +57,7 @@ def fit(
     console = errors()
     if scheduler is not None and not isinstance(model, LinearAutoencoder):
         raise DataError(f"a cluster fits linear autoencoders, and not {type(model).__name__}: leave --scheduler out")
-    with store.reserve(out) as place, connected(scheduler) as client:
+    with store.reserve(out) as target, connected(scheduler) as client:
         if checkpoint is not None and checkpoint.exists():
             console.print(f"[dim]going on from {escape(str(checkpoint))}[/dim]", soft_wrap=True)
         data: Interactions | Partitions
@@ -68,7 +68,7 @@ def fit(
                 title, data = read_data(source, chosen)
         known = data if isinstance(data, Interactions) else None
         if known is not None and client is None and isinstance(model, LinearAutoencoder):
-            place.check_room(_size_on_disk(how, known, form, histories))
+            target.check_room(_size_on_disk(how, known, form, histories))
         with progress_bar(console) as progress:
             model.fit_with(
                 cast(Interactions, data),  # partitions only for linear autoencoders, which take them
@@ -81,7 +81,7 @@ def fit(
             fitted = time.perf_counter()
             store.save(
                 model,
-                place,
+                target,
                 form=form if isinstance(model, LinearAutoencoder) else "fitted",
                 histories=known if histories else None,
                 title=title,
@@ -101,8 +101,8 @@ def fit(
 def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
     """Return the file beside the folder that a training is kept in; None for a model that is fitted at once."""
     if model.trains:
-        place = out.absolute()
-        return place.with_name(f"{place.name}.training")
+        path = out.absolute()
+        return path.with_name(f"{path.name}.training")
     if time_budget is not None:
         raise DataError(f"{type(model).__name__} is fitted at once, and not by epochs: leave --time-budget out")
     return None
@@ -176,10 +176,10 @@ def _show(
             "\n[yellow]Nothing was tuned:[/yellow] "
             "`relae tune DATA --out RUN` tells whether other parameters do better."
         )
-    place = shlex.quote(str(saved.path))
+    folder = shlex.quote(str(saved.path))
     console.print(
-        f"\n[dim]Next:[/dim] relae serve {escape(place)}\n"
-        f"      relae recommend {escape(place)} {escape(_whose(saved))}",
+        f"\n[dim]Next:[/dim] relae serve {escape(folder)}\n"
+        f"      relae recommend {escape(folder)} {escape(_whose(saved))}",
         soft_wrap=True,
     )
 

@@ -21,12 +21,12 @@ def whole_numbers(text: str | None, option: str) -> list[int] | None:
     if text is None:
         return None
     try:
-        found = [int(part) for part in names(text) or []]
+        values = [int(part) for part in names(text) or []]
     except ValueError:
-        found = []
-    if not found:
+        values = []
+    if not values:
         raise ValueError(f"{option} takes whole numbers separated by commas, got {text!r}")
-    return found
+    return values
 
 
 def seconds(minutes: float | None) -> float | None:

@@ -1,5 +1,5 @@
-"""Every command, in three groups: a command parses, and calls one function that is imported when it is needed."""
+"""All commands, in three groups: a command parses, and calls one function that is imported when it is needed."""
 
-from relae.cli.commands import making, paper, using
+from relae.cli.commands import data_commands, model_commands, paper_commands
 
-GROUPS = (making, using, paper)
+GROUPS = (data_commands, model_commands, paper_commands)

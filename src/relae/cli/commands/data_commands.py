@@ -228,8 +228,8 @@ def evaluate(
             source, columns, parameters, wanted, run=run, division=division, hide=hide, solver=solver, dtype=dtype
         )
     else:
-        given = {name.replace("_", "-"): value for name, value in parameters.items()}
-        refused = {"from": run, "split": split, "share": share, **given}
+        options = {name.replace("_", "-"): value for name, value in parameters.items()}
+        refused = {"from": run, "split": split, "share": share, **options}
         _evaluate.of_model(source, on, columns, wanted, hide=hide, seed=seed, refused=refused)
 
 
