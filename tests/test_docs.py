@@ -86,3 +86,21 @@ def test_every_command_is_in_the_docs() -> None:
     missing = [name for name in found if name != "datasets" and f"## relae {name}\n" not in page]
     missing += [name for name in commands("datasets") if f"## relae datasets {name}\n" not in page]
     assert missing == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    """A room is in it as a whole, so that a new class needs no line of its own."""
+    page = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^::: (relae[.\w]*)$", page, re.MULTILINE))
+    assert "members:" not in page, "no room is shown in part"
+    rooms = {f"relae.{path.stem}" for path in (ROOT / "src/relae").glob("*.py") if not path.stem.startswith("_")}
+    rooms |= {f"relae.{path.parent.name}" for path in (ROOT / "src/relae").glob("*/__init__.py")}
+    internal = {"relae._common", "relae.cli", "relae.linalg"}  # the command line has a page of its own
+    assert rooms - internal == {name for name in shown if name.count(".") == 1}
+
+
+def test_files_named_for_contributors_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [path for path in re.findall(r"`((?:src|docs|tests)/[\w./]+)`", text) if "NAME" not in path]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
