@@ -14,7 +14,7 @@ import polars as pl
 from relae import EASE, Interactions, store
 
 from ..datasets.server import Site
-from ..reproduce.conftest import write as write_gowalla
+from ..experiments.paper.conftest import write as write_gowalla
 
 Command = Sequence[object]
 Found = dict[str, Any]
@@ -121,7 +121,7 @@ def _comparison(folder: Path) -> Found:
         with np.load(path, allow_pickle=False) as file:
             record = json.loads(str(file["record"]))
             assert file["values"].shape[1] == len(record["metrics"])
-        found[path.name] = record["standing"]["name"]
+        found[path.name] = record["row"]["name"]
     for path in (folder / "compared" / "models").glob("*.jsonl"):
         lines = path.read_bytes()
         found[path.name] = [
