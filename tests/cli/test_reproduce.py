@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from relae.cli import _reproduce
+from relae.experiments import _run
 from relae.experiments.paper import _experiment
 
 from ..experiments.paper.conftest import write
@@ -43,13 +44,13 @@ def test_other_data_is_off_and_says_so_with_exit_code_1(reproduce: Callable[...,
     assert "of 4 cells equal" in done.out
     assert "beyond the tolerance" in done.out
     assert "EASE (l2 80, dropout 0, xi 0" in done.out
-    rows = list(csv.DictReader((tmp_path / "table3-gowalla.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((tmp_path / "table3-gowalla/table.csv").read_text().splitlines()))
     assert [(row["model"], row["metric"]) for row in rows] == [
         (model, metric) for model in ("GF-CF", "EASE") for metric in ("recall@20", "ndcg@20")
     ]
     for row in rows:
         assert float(row["difference"]) == pytest.approx(round(float(row["ours"]), 4) - float(row["paper"]), abs=1e-9)
-    assert "| EASE | **0.1765 / " in (tmp_path / "table3-gowalla.md").read_text()
+    assert "| EASE | **0.1765 / " in (tmp_path / "table3-gowalla/table.md").read_text()
 
 
 def test_a_wide_tolerance_is_exit_code_0(reproduce: Callable[..., Done], tmp_path: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_wide_tolerance_is_exit_code_0(reproduce: Callable[..., Done], tmp_pat
 def test_a_killed_run_goes_on_after_the_last_finished_model(
     reproduce: Callable[..., Done], data: Path, tmp_path: Path
 ) -> None:
-    saved = tmp_path / "table2-gowalla.json"
+    saved = tmp_path / "table2-gowalla/result.json"
     process = subprocess.Popen(
         [*COMMAND, "reproduce", "table2", "--dataset", "gowalla", "--out", str(tmp_path)],
         env={**os.environ, "RELAE_DATA": str(data)},
@@ -77,7 +78,7 @@ def test_a_killed_run_goes_on_after_the_last_finished_model(
     assert finished
     done = reproduce(tmp_path, "table2", "--tolerance", "1")
     assert done.code == 0, done.err
-    assert f"going on from {saved}" in done.err.replace("\n", "")
+    assert f"going on from {saved.parent}" in done.err.replace("\n", "")
     again = json.loads(saved.read_text())["rows"]
     assert again[: len(finished)] == finished  # not run again: the seconds are the same too
     assert {row["model"] for row in again} == {"GF-CF", "LAE", "EASE", "RLAE", "DLAE", "EDLAE", "RDLAE"}
@@ -93,16 +94,19 @@ def test_results_of_other_data_are_not_mixed_in(
     monkeypatch.setenv("RELAE_DATA", str(other))
     done = reproduce(tmp_path / "out", "table3", "--models", "lae", "--tolerance", "1")
     assert "of other data" in done.err.replace("\n", "")
-    assert [row["model"] for row in json.loads((tmp_path / "out/table3-gowalla.json").read_text())["rows"]] == ["LAE"]
+    assert [row["model"] for row in json.loads((tmp_path / "out/table3-gowalla/result.json").read_text())["rows"]] == [
+        "LAE"
+    ]
 
 
 def test_a_file_that_is_not_ours_is_an_error_and_is_kept(reproduce: Callable[..., Done], tmp_path: Path) -> None:
-    (tmp_path / "table3-gowalla.json").write_text("my notes")
+    (tmp_path / "table3-gowalla").mkdir()
+    (tmp_path / "table3-gowalla/result.json").write_text("my notes")
     done = reproduce(tmp_path, "table3", "--models", "ease")
     assert done.code == 2
     assert "--fresh" in done.err
     assert "Traceback" not in done.err
-    assert (tmp_path / "table3-gowalla.json").read_text() == "my notes"
+    assert (tmp_path / "table3-gowalla/result.json").read_text() == "my notes"
     assert reproduce(tmp_path, "table3", "--models", "ease", "--tolerance", "1", "--fresh").code == 0
 
 
@@ -115,7 +119,8 @@ def learner(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("RELAE_DATA", str(data))
     monkeypatch.setenv("COLUMNS", "100")
     real = _experiment.kind
-    monkeypatch.setattr(_experiment, "kind", lambda name: Learner if name == "LightGCN" else real(name))
+    for module in (_experiment, _run):
+        monkeypatch.setattr(module, "kind", lambda name: Learner if name == "LightGCN" else real(name))
     Learner.given.clear()
 
     def reproduce(models: str, **options: object) -> tuple[bool, str]:
@@ -133,12 +138,12 @@ def test_a_trained_model_is_shown_and_not_counted(learner, tmp_path: Path) -> No
     assert "Not counted, because the paper does not say how these were trained: LightGCN: recall@20" in text
     assert "(paper 0.1830)" in text
     assert "trained here for 5 epochs in 2 s (cut short by the time it was given)" in text
-    curve = list(csv.DictReader((tmp_path / "table3-gowalla-lightgcn-curve.csv").read_text().splitlines()))
+    curve = list(csv.DictReader((tmp_path / "table3-gowalla/lightgcn-curve.csv").read_text().splitlines()))
     assert [row["epoch"] for row in curve] == ["1", "2", "3", "4", "5"]
     assert [row["value"] for row in curve] == ["", "0.2", "", "0.4", ""]
-    [one, _] = csv.DictReader((tmp_path / "table3-gowalla.csv").read_text().splitlines())
+    [one, _] = csv.DictReader((tmp_path / "table3-gowalla/table.csv").read_text().splitlines())
     assert "cut short" in one["remark"]
-    table = (tmp_path / "table3-gowalla.md").read_text()
+    table = (tmp_path / "table3-gowalla/table.md").read_text()
     assert "| LightGCN (trained here) | 0.1830 / " in table
     assert "LightGCN: trained here for 5 epochs" in table
 
@@ -159,7 +164,7 @@ def test_what_was_cut_short_goes_on_only_with_more_time(learner, tmp_path: Path)
     learner("lightgcn")
     learner("lightgcn")
     assert len(Learner.given) == 3  # the third came to its end, and the fourth found it
-    assert not (tmp_path / "table3-gowalla-lightgcn.checkpoint").exists()
+    assert not (tmp_path / "table3-gowalla/lightgcn.checkpoint").exists()
 
 
 def test_a_time_budget_that_is_none(reproduce: Callable[..., Done], tmp_path: Path) -> None:
@@ -172,8 +177,8 @@ def test_a_real_trained_model(reproduce: Callable[..., Done], tmp_path: Path) ->
     pytest.importorskip("torch")
     done = reproduce(tmp_path, "table3", "--models", "grmf", "--time-budget", "0.008")
     assert done.code == 0, done.err
-    [row] = json.loads((tmp_path / "table3-gowalla.json").read_text())["rows"]
+    [row] = json.loads((tmp_path / "table3-gowalla/result.json").read_text())["rows"]
     assert row["training"]["stopped"] == "time"
     assert row["training"]["epochs"] == len(row["training"]["curve"]) >= 1
-    assert (tmp_path / "table3-gowalla-grmf-curve.csv").exists()
-    assert (tmp_path / "table3-gowalla-grmf.checkpoint").exists()
+    assert (tmp_path / "table3-gowalla/grmf-curve.csv").exists()
+    assert (tmp_path / "table3-gowalla/grmf.checkpoint").exists()

@@ -99,7 +99,7 @@ def test_compare_is_the_command(table, tmp_path):
     read = relae.Run.read(tmp_path / "ours")
     assert read.is_comparison
     assert repr(read.fit()) == repr(ours.fit()) == ours.record["models"][0]["called"]
-    with pytest.raises(DataError, match="is a comparison, and no search"):
+    with pytest.raises(DataError, match="is not a search"):
         _ = read.tuning
 
 

@@ -141,8 +141,8 @@ def _comparison(folder: Path) -> Found:
 def _reproduced(folder: Path) -> Found:
     """Models are added as they are done, to each of the files."""
     found: Found = {}
-    for kind in ("json", "csv", "md"):
-        path = folder / f"table3-gowalla.{kind}"
+    for kind in ("result.json", "table.csv", "table.md"):
+        path = folder / "table3-gowalla" / kind
         if path.exists():
             text = path.read_text()
             names = re.findall(r'"model": "([A-Z]+)"|gowalla,([A-Z]+),recall|^\| ([A-Z]+) ', text, re.MULTILINE)

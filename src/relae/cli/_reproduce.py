@@ -103,4 +103,6 @@ def _show_summary(console: Console, result: Reproduction) -> None:
     for row in trained:
         figures = ", ".join(f"{cell.metric} {cell.ours:.4f} (paper {cell.paper:.4f})" for cell in row.cells)
         console.print(f"  {row.model}: {figures}")
-    console.print(f"[dim]saved: {', '.join(map(str, result.paths))}[/dim]", soft_wrap=True)
+    console.print(
+        f"[dim]saved in {escape(str(result.run.path))}: result.json, table.csv, table.md[/dim]", soft_wrap=True
+    )

@@ -77,7 +77,7 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished search (`relae.tune`) or comparison (`relae.compare`).
+    """A search (`relae.tune`), a comparison (`relae.compare`) or a table of the paper (`relae.experiments.paper`).
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Run:
     objective : str
         The metric by which parameters were chosen, such as "ndcg@100".
     model : HistoryRecommender
-        The chosen model, not fitted: of a comparison, the first of its table.
+        The chosen model, not fitted: of a comparison, the first of its table; of the paper's, the best of its rows.
     models : mapping of str to HistoryRecommender
         All models by name: those of a comparison in the order of its table; of a search, the best of each of the linear
         autoencoders, which share it.
@@ -129,7 +129,7 @@ class Run:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Run":
-        """Return the run of a folder that `tune` or `compare` has written; a DataError if there is none."""
+        """Return the run of a folder of `tune`, `compare` or `reproduce`; a DataError if there is none."""
         folder = Path(path)
         run: Run = _read_file(folder, _RESULT, lambda text: cls.from_record(json.loads(text), folder))
         return run
@@ -137,7 +137,9 @@ class Run:
     @classmethod
     def from_record(cls, record: Mapping[str, Any], path: Path | None = None, **changes: Any) -> "Run":
         """Return the run of what result.json has; `changes` are what of it is in memory."""
-        parts = _parse_comparison(record) if "models" in record else _parse_search(record)
+        is_table = "rows" in record
+        parse = _parse_reproduction if is_table else _parse_comparison if "models" in record else _parse_search
+        parts = parse(record)
         if "columns" not in changes:
             parts["columns"] = Columns.from_record(parts["columns"])
         return cls(record, path=path, **{**parts, **changes})
@@ -154,8 +156,13 @@ class Run:
 
     @property
     def is_comparison(self) -> bool:
-        """True if it compares models, False if it searches the parameters of one."""
+        """True if it compares models."""
         return "models" in self.record
+
+    @property
+    def is_search(self) -> bool:
+        """True if it searches the parameters of a model."""
+        return "request" in self.record
 
     @property
     def title(self) -> str:
@@ -177,8 +184,8 @@ class Run:
         """The search with all its trials; a DataError if the folder is damaged or of another version of relae."""
         if self.search is not None:
             return self.search
-        if self.path is None or self.is_comparison:
-            raise DataError(f"{self.path} is a comparison, and no search: name a folder of `relae tune`")
+        if self.path is None or not self.is_search:
+            raise DataError(f"{self.path} is not a search: name a folder of `relae tune`")
         tuning: Tuning = _read_file(self.path, _JOURNAL, lambda text: _read_tuning(self, text))
         return tuning
 
@@ -193,7 +200,7 @@ class Run:
             return self.model
         if name in self.models:
             return self.models[name]
-        if self.is_comparison:
+        if not self.is_search:
             raise DataError(f"{self.path} has no {KINDS[name]}: its models are {', '.join(self.models)}")
         if len(self.models) > 1 and issubclass(kind(name), LinearAutoencoder):
             has = ", ".join(KINDS[each] for each in self.models)
@@ -204,6 +211,8 @@ class Run:
 
     def divide(self) -> DividedData:
         """Return the data, divided as for this run; it is read again unless it is in memory."""
+        if not self.is_search and not self.is_comparison:
+            raise DataError(f"{self.path} is judged by the published lists: `relae reproduce` runs it again")
         return divide_data(self._find_source(), self.columns, self.division) if self.divided is None else self.divided
 
     def read_data(self) -> tuple[str, Interactions]:
@@ -399,6 +408,28 @@ def _parse_comparison(record: Mapping[str, Any]) -> dict[str, Any]:
         "division": Division(str(split["name"]), float(split["share"]), int(split["seed"])),
         "objective": f"ndcg@{int(record['k'])}",
         "model": next(iter(models.values())),
+        "models": models,
+    }
+
+
+def _parse_reproduction(record: Mapping[str, Any]) -> dict[str, Any]:
+    models: dict[str, HistoryRecommender] = {}
+    figures: dict[str, dict[str, float]] = {}
+    for row in record["rows"]:
+        name, parameters = str(row["model"]).replace("-", ""), row["parameters"]
+        is_linear = "xi" in parameters  # of all of the family, also where it is a constant
+        models[name.lower()] = linear_model(parameters, name) if is_linear else kind(name)(**parameters)
+        figures[name.lower()] = {cell["metric"]: float(cell["ours"]) for cell in row["cells"]}
+    if not models:
+        raise ValueError("it has no model")
+    metrics = [metric for metric in next(iter(figures.values())) if metric.startswith("ndcg@")]
+    objective = max(metrics, key=lambda metric: int(metric.split("@")[1]))
+    return {
+        "source": str(record["dataset"]),
+        "columns": {},
+        "division": Division(),
+        "objective": objective,
+        "model": models[max(figures, key=lambda name: figures[name][objective])],
         "models": models,
     }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError, datasets
+from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, DataError, Run, datasets
 from relae.baselines import GFCF
 from relae.evaluation import evaluate
 from relae.experiments.paper import (
@@ -17,6 +17,7 @@ from relae.experiments.paper import (
     parameters,
     popularity_order,
     printed,
+    reproduce,
 )
 from relae.models import RDLAE as Fitted
 from relae.registry import kind
@@ -173,6 +174,25 @@ def test_trained_models_are_run_only_when_they_are_named():
     assert named.fits() == [["GRMF-Norm"], ["LT-OCF"], ["EASE"]]
 
 
+@pytest.mark.usefixtures("small")
+def test_the_folder_is_a_run_that_models_are_fitted_from(tmp_path):
+    result = reproduce("table3", "gowalla", ["ease", "gf-cf", "rlae"], out=tmp_path)
+    run = Run.read(tmp_path / "table3-gowalla")
+    assert list(run.models) == ["gfcf", "ease", "rlae"]
+    known = parameters("table3", "gowalla")
+    assert run.find_model("ease").get_params() == {"l2": known["EASE"]["l2"]}
+    assert run.find_model("rlae").get_params() == {"l2": known["RLAE"]["l2"], "xi": known["RLAE"]["xi"]}
+    ours = {row.model: {cell.metric: cell.ours for cell in row.cells} for row in result.rows}
+    best = max(ours, key=lambda model: ours[model][run.objective])
+    assert type(run.model) is CLASSES[best]
+    fitted = run.fit("ease")
+    assert (type(fitted), len(fitted.items_)) == (EASE, 300)
+    with pytest.raises(DataError, match="judged by the published lists"):
+        run.divide()
+    with pytest.raises(DataError, match="has no DLAE: its models are gfcf, ease, rlae"):
+        run.find_model("dlae")
+
+
 @pytest.fixture
 def trained(small, monkeypatch):
     """One row of a fake model under the name of LightGCN, and what its fit was given."""
@@ -183,7 +203,7 @@ def trained(small, monkeypatch):
 
 def test_a_trained_row_has_its_training_and_never_sees_the_test(trained, tmp_path):
     [row] = trained.run(time_budget=7.0, checkpoints=tmp_path)
-    place = tmp_path / "table3-gowalla-lightgcn.checkpoint"
+    place = tmp_path / "lightgcn.checkpoint"
     assert Learner.given == [{"validation": None, "checkpoint": place, "time_budget": 7.0}]
     assert place.exists()  # cut short by time: more of it goes on from here
     expected = evaluate(

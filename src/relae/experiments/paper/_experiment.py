@@ -156,8 +156,7 @@ class PaperExperiment:
     def _train(self, name: str, progress: Progress | None, time_budget: float | None, checkpoints: Path | None) -> Row:
         """Train one model with relae's defaults, without a look at the test."""
         model = kind(name.replace("-", ""))()
-        file = f"{self.table}-{self.dataset}-{plain_name(name)}.checkpoint"
-        path = None if checkpoints is None else checkpoints / file
+        path = None if checkpoints is None else checkpoints / f"{plain_name(name)}.checkpoint"
         started = perf_counter()
         model.fit_with(self.split.train, progress=progress, time_budget=time_budget, checkpoint=path)
         evaluation = self._evaluate(model, name, progress)
