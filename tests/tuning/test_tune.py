@@ -136,6 +136,13 @@ def test_a_constraint_keeps_what_it_should(split):
     assert best["tail_ndcg@10"] == max(p["tail_ndcg@10"] for p in allowed)
 
 
+@pytest.mark.parametrize(("objective", "tail"), [("map@10", "tail_map@10"), ("coverage@10", "tail_ndcg@10")])
+def test_every_objective_has_a_tail_to_trade_with(split, objective, tail):
+    result = tune(RDLAE(), split, SMALL, objective=objective)
+    assert result.axes() == (objective, tail)
+    assert result.chosen[tail] >= 0
+
+
 def test_the_front_is_what_nothing_beats_in_both(split):
     result = tune(RDLAE(), split, SMALL, objective="ndcg@10")
     front = result.pareto()

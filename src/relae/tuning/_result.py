@@ -9,6 +9,7 @@ import numpy as np
 from relae._common.checks import refuse
 from relae._common.tables import Grid, Tabular
 from relae.errors import DataError
+from relae.evaluation import METRICS
 from relae.recommender import HistoryRecommender, Range
 from relae.tuning import _family as family
 from relae.tuning import _tables as tables
@@ -218,8 +219,9 @@ class Tuning(Tabular):
         """The metrics of accuracy and of the tail, whether or not they were evaluated."""
         if self.constraint is not None:
             return self.constraint.metric, self.objective
-        plain = self.objective.removeprefix("tail_").removeprefix("head_").removeprefix("unbiased_")
-        return self.objective, f"tail_{plain}"
+        metric, _, k = self.objective.partition("@")
+        tail = f"tail_{metric.removeprefix('tail_').removeprefix('head_').removeprefix('unbiased_')}"
+        return self.objective, f"{tail if tail in METRICS else 'tail_ndcg'}@{k}"  # coverage and the like have no tail
 
     # --- tables --------------------------------------------------------------------------------------------------
 

@@ -102,10 +102,11 @@ def tune(
     choice = choose or ("tail" if begin.is_family else "best")
     check_choice(choice)
     names = [objective, *([constraint.metric] if constraint else [])]
-    metric_names = metrics_of(names, metrics, split.n_candidates)
-    plan = _planned(search, begin, split, objective, budget, constraint, seed)
     trials = [] if journal is None else journal.of(begin.setting)
     result = Tuning(begin.model, objective, trials, constraint, begin.space, True, choice, begin.parameters)
+    tail = [result.names[1].partition("@")[0]] if begin.is_family else []  # the trade-off needs it
+    metric_names = metrics_of(names, [*metrics, *tail], split.n_candidates)
+    plan = _planned(search, begin, split, objective, budget, constraint, seed)
     judge = Judge(split, dict.fromkeys([objective, *result.names]), lengths)
     run = _Trials(begin, plan, split, judge, *metric_names, solver)
     size = plan.size if isinstance(plan, (Auto, BoxSearch)) else plan.size + 1  # others may not have the first
