@@ -1,12 +1,13 @@
-"""Limits that the shell sets for a process."""
+"""The limit of address space that a shell can set for a process (`ulimit -v`)."""
 
 import sys
 
-LIBRARY_BYTES = 1_600_000_000  # of addresses, which libraries and their threads take; far fewer of them as memory
+# Address space that the imported libraries and their threads reserve. They use much less memory than that.
+LIBRARY_BYTES = 1_600_000_000
 
 
 def address_space_limit() -> int | None:
-    """Return the bytes of address space that this process may have (`ulimit -v`), None if there is no limit."""
+    """Return how many bytes of address space this process may reserve in total; None if there is no limit."""
     if sys.platform == "win32":
         return None
     import resource
@@ -16,7 +17,7 @@ def address_space_limit() -> int | None:
 
 
 def free_address_space() -> int | None:
-    """Return the bytes of address space that this process may still take, None if there is no limit."""
+    """Return how many more bytes of address space this process may reserve; None if there is no limit."""
     limit = address_space_limit()
     if limit is None:
         return None

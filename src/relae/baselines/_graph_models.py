@@ -1,6 +1,6 @@
-"""The paper's systems of one vector per user and item: GRMF, GRMF-Norm, LightGCN, LT-OCF and HMLET.
+"""The paper's baselines that learn a vector per user and item: GRMF, GRMF-Norm, LightGCN, LT-OCF and HMLET.
 
-Their equations are in `relae.baselines.neural`, one module each.
+Their equations are in `relae.baselines.neural`, one module per model.
 """
 
 from abc import abstractmethod
@@ -23,26 +23,28 @@ if TYPE_CHECKING:
 
 
 class GraphModel(Trained, KnownUsers):
-    """A vector per user and item, compared in pairs: what a user has is to score above what the user has not.
+    """A model with a vector per user and item, trained so that a user's items score above the other items.
 
-    A batch of draws shares one way through the graph. Without `batch_size`, an epoch has eight batches, of at least
-    2,048 draws each.
+    A draw is a user, one of the user's items and one other item. A batch computes the vectors from the graph once.
+    Without `batch_size`, an epoch has eight batches of at least 2,048 draws each.
     """
 
-    LEARNED: ClassVar[str] = ""  # what a network finds beside the vectors: a small array, which is a fact of the fit
-    WIDTH: ClassVar[int | None] = None  # of a row of that array; it has no rows if that is None
+    # The name of a small array that the network learns beside the vectors, if any. A fitted model has it as the
+    # attribute NAME_, and saves it among its facts.
+    LEARNED: ClassVar[str] = ""
+    WIDTH: ClassVar[int | None] = None  # the number of columns of that array; None if it has one dimension
 
     dim: int
     l2: float
 
     @abstractmethod
-    def _of(self, graph: "Graph") -> "Network":
-        """Return the network for a graph."""
+    def _network_of(self, graph: "Graph") -> "Network":
+        """Return the untrained network of this model for a graph."""
 
     def _network(self, data: Interactions) -> "Network":
         from relae.baselines.neural._graph import Graph
 
-        return self._of(Graph(data.matrix))
+        return self._network_of(Graph(data.matrix))
 
     def _divide(self, data: Interactions) -> Split:
         return hold_out_items(data, self.validation_share, rng=np.random.default_rng(self.seed))
@@ -62,21 +64,21 @@ class GraphModel(Trained, KnownUsers):
         if self.LEARNED:
             empty = np.zeros((0,) if self.WIDTH is None else (0, self.WIDTH), np.float32)
             learned = np.array(facts[self.LEARNED], np.float32) if facts.get(self.LEARNED) else empty
-            shaped = learned.ndim == empty.ndim and learned.shape[1:] == empty.shape[1:]
-            if not shaped or not np.isfinite(learned).all():
+            fits = learned.ndim == empty.ndim and learned.shape[1:] == empty.shape[1:]
+            if not fits or not np.isfinite(learned).all():
                 raise ValueError(f"{self.LEARNED} has the shape {learned.shape} or numbers that are not finite")
             setattr(self, f"{self.LEARNED}_", learned)
 
 
 class GRMF(GraphModel):
-    """Matrix factorization whose vectors are drawn together along the edges of the graph.
+    """Matrix factorization with a penalty on the distance between the vectors of a user and of the user's items.
 
     Parameters
     ----------
     dim : int
         Length of a vector.
     smoothness : float
-        The weight of ‖e_u − e_i‖² for an item i of a user u.
+        The weight of the penalty ‖e_u − e_i‖² for each item i of a user u.
     l2 : float
         The penalty on the vectors.
     **training
@@ -110,29 +112,29 @@ class GRMF(GraphModel):
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.smoothness, self.l2 = dim, smoothness, l2
 
-    def _of(self, graph: "Graph") -> "Network":
+    def _network_of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.grmf import GRMFNetwork
 
         return GRMFNetwork(graph, self.dim, self.smoothness, self.normalized, self.l2, self.seed)
 
 
 class GRMFNorm(GRMF):
-    """GRMF with ‖e_u/√d_u − e_i/√d_i‖², d being the number of neighbours; the parameters are GRMF's."""
+    """GRMF with the penalty ‖e_u/√d_u − e_i/√d_i‖², where d is the number of neighbours; same parameters as GRMF."""
 
     normalized: ClassVar[bool] = True
 
 
 class LightGCN(GraphModel):
-    """Vectors that travel along the edges of the graph; the mean of the layers scores (He et al. 2020).
+    """Vectors that are averaged over neighbours in each layer; scores use the mean of all layers (He et al. 2020).
 
     Parameters
     ----------
     dim : int
         Length of a vector.
     layers : int
-        How far they travel.
+        Number of layers: how many edges a vector is passed along.
     l2 : float
-        The penalty on the vectors before they travel.
+        The penalty on the vectors before the first layer.
     **training
         See `Trained`.
     """
@@ -151,7 +153,7 @@ class LightGCN(GraphModel):
         super().__init__(learning_rate=learning_rate, **training)
         self.dim, self.layers, self.l2 = dim, layers, l2
 
-    def _of(self, graph: "Graph") -> "Network":
+    def _network_of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.lightgcn import LightGCNNetwork
 
         return LightGCNNetwork(graph, self.dim, self.layers, self.l2, self.seed)
@@ -165,15 +167,15 @@ class LTOCF(GraphModel):
     dim : int
         Length of a vector.
     intervals : int
-        Between learned times.
+        Number of intervals; the times between them are learned.
     duration : float
-        The last time.
+        The time at which the ODE ends; it starts at 0.
     method : str
-        A solver of torchdiffeq: "euler", "midpoint" and "rk4" take one step per interval, "dopri5" as many as it needs.
+        A solver of torchdiffeq: "euler", "midpoint" and "rk4" take one step per interval, "dopri5" chooses its steps.
     residual : bool
-        Keep the state at the start of an interval in the state at its end.
+        Keep the state at the start of an interval as a part of the state at its end. If False, it is subtracted.
     time_learning_rate : float
-        Of the times; 0 leaves them as they are at the start, evenly spaced.
+        Learning rate of the times; 0 leaves them evenly spaced.
     l2 : float
         The penalty on the vectors at time 0.
     **training
@@ -182,7 +184,7 @@ class LTOCF(GraphModel):
     Attributes
     ----------
     times_ : (intervals + 1,)
-        From 0 to the duration, with the learned ones between.
+        The times, from 0 to `duration`; those in between are learned.
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
@@ -217,7 +219,7 @@ class LTOCF(GraphModel):
         self.dim, self.intervals, self.duration, self.method = dim, intervals, duration, method
         self.residual, self.time_learning_rate, self.l2 = residual, time_learning_rate, l2
 
-    def _of(self, graph: "Graph") -> "Network":
+    def _network_of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.ltocf import LTOCFNetwork
 
         return LTOCFNetwork(
@@ -233,8 +235,8 @@ class LTOCF(GraphModel):
         )
 
     def facts(self) -> dict[str, str]:
-        known = {"times": ", ".join(f"{time:.3g}" for time in self.times_)} if len(self.times_) else {}
-        return super().facts() | known
+        times = ", ".join(f"{time:.3g}" for time in self.times_)
+        return super().facts() | ({"times": times} if times else {})
 
 
 class HMLET(GraphModel):
@@ -245,27 +247,27 @@ class HMLET(GraphModel):
     dim : int
         Length of a vector.
     layers : int
-        How far they travel.
+        Number of layers: how many edges a vector is passed along.
     gates : str
-        Which layers choose: "end", "middle", "front" or "all".
+        The layers that have a gate: those at the "end", in the "middle", at the "front", or "all".
     warm_up : int
-        Epochs before the gates learn. The best epoch is one after them, and patience begins then; a training that ends
-        earlier says so.
+        Epochs before the gates learn. Only later epochs can be the best one, and `patience` counts from then on. A
+        training that ends earlier gives a warning.
     dropout : float
-        Within the gates.
+        Dropout within the gates.
     edge_dropout : float
-        Of the edges, drawn anew for each batch.
+        Share of the edges to drop, drawn again for each batch.
     gate_learning_rate : float
-        Of the gates.
+        Learning rate of the gates.
     l2 : float
-        The penalty on the vectors before they travel.
+        The penalty on the vectors before the first layer.
     **training
         See `Trained`.
 
     Attributes
     ----------
     linear_shares_ : (gates, 2)
-        Of the users, and of the items, for which each gate has chosen the linear layer.
+        For each gate, the share of users and the share of items for which it chose the linear layer.
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
@@ -306,7 +308,7 @@ class HMLET(GraphModel):
         self.warm_up, self.dropout, self.edge_dropout = warm_up, dropout, edge_dropout
         self.gate_learning_rate, self.l2 = gate_learning_rate, l2
 
-    def _of(self, graph: "Graph") -> "Network":
+    def _network_of(self, graph: "Graph") -> "Network":
         from relae.baselines.neural.hmlet import HMLETNetwork
 
         return HMLETNetwork(

@@ -1,4 +1,4 @@
-"""Tables from files and data frames, cut down to the columns that are wanted."""
+"""Open tables in files and data frames, and load only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -25,29 +25,43 @@ if TYPE_CHECKING:
     import polars as pl
 
 FilePath = str | os.PathLike[str]
-# The role of a column ("user", "rating") to its name in the table. A role is also the keyword that sets it.
+# From the role of a column ("user", "rating") to its name in the table. The option that sets the name is called
+# like the role.
 Roles = Mapping[str, str]
-# What polars reads: the path of a file, or the bytes of what it cannot open by name, or can be read only once.
+# Polars reads a path, or the bytes of a file that it cannot open by name or that can be read only once (a pipe).
 Content = Path | bytes
 
-_TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}
+_TEXT = {".csv": None, ".tsv": "\t", ".tab": "\t"}  # extension: separator; None means that the header shows it
 _PARQUET = {".parquet", ".pq"}
-_OPTIONS_OF_FEATURES = {"columns": "feature_columns", "separators": "separator"}  # the keywords of `with_features`
+# From a keyword of `with_features` to the option of the commands, where their names differ.
+_OPTIONS_OF_FEATURES = {"columns": "feature_columns", "separators": "separator"}
 _COMPRESSED = {".gz", ".zst"}
 _PARQUET_MAGIC = b"PAR1"
-_UNPACKED = 4  # bytes of text for each that is compressed, about
-_READING = 6  # bytes of address space for each of text, about
-# Rows at a time: some tens of megabytes, and long enough that the work per batch does not count.
+_TEXT_PER_COMPRESSED = 4  # bytes of text per byte of a compressed file, roughly
+_SPACE_PER_TEXT = 6  # bytes of address space to read one byte of text, roughly
+# Rows per batch: some tens of megabytes, and so many that the fixed cost of a batch does not matter.
 BATCH_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of which only the column names are known as yet.
+    """A table whose column names are known and whose values are loaded later.
 
-    `source` names it in messages; `text` tells that its columns are all strings, whatever they mean;
-    `categories` are the columns whose type says that they are categories, also those of numbers. A file can also
-    be had in batches, in the order of its rows, by `stream`.
+    Attributes
+    ----------
+    source : str
+        The name of the table in messages.
+    columns : list of str
+    text : bool
+        True if every column is read as strings, numbers as well.
+    fetch
+        Loads some columns at once.
+    stream
+        Loads some columns in batches, in the order of the rows; None for a data frame.
+    estimate
+        Returns about how many rows there are; None if that is unknown without reading them.
+    categories
+        The columns of a categorical type, also if the categories are numbers.
     """
 
     source: str
@@ -59,27 +73,28 @@ class Table:
     categories: frozenset[str] = frozenset()
 
     def load(self, roles: Roles, *, keywords: bool = True) -> pl.DataFrame:
-        """Return some columns, named by their roles; `keywords` tells that the caller can name others."""
+        """Return some columns, renamed to their roles; with `keywords`, an error advises the option to set."""
         self.check(roles, keywords=keywords)
-        return _by_role(self.fetch(_distinct(roles)), roles)
+        return _rename_to_roles(self.fetch(_column_names(roles)), roles)
 
     def batches(self, roles: Roles) -> Iterator[pl.DataFrame]:
-        """Return some columns like `load`, some rows at a time; the memory does not grow with the table."""
+        """Yield the columns like `load`, in batches of rows; a file of any size needs the same memory."""
         self.check(roles)
         stream = self.stream or (lambda columns: iter([self.fetch(columns)]))
-        return (_by_role(rows, roles) for rows in stream(_distinct(roles)))
+        return (_rename_to_roles(rows, roles) for rows in stream(_column_names(roles)))
 
     def estimate_rows(self) -> int:
-        """Return about how many rows there are, 0 if that cannot be told without reading them."""
+        """Return about how many rows there are; 0 if that is unknown without reading them."""
         return 0 if self.estimate is None else self.estimate()
 
     def check(self, roles: Roles, *, keywords: bool = True) -> None:
-        """Raise if a column is missing."""
+        """Raise a DataError if a column is missing."""
         for role, column in roles.items():
             if column not in self.columns:
-                raise DataError(self._missing(role, column, keywords))
+                raise DataError(self._describe_missing(role, column, keywords))
 
-    def _missing(self, role: str, column: str, keywords: bool) -> Text:
+    def _describe_missing(self, role: str, column: str, keywords: bool) -> Text:
+        """Return the message for a missing column, with the most similar name as advice."""
         names = ", ".join(map(repr, self.columns)) or "none"
         padded = next((name for name in self.columns if name.strip() == column and name != column), None)
         if padded is not None:
@@ -91,46 +106,47 @@ class Table:
             )
         lowered = {name.lower(): name for name in self.columns}
         near = get_close_matches(column.lower(), lowered, n=1, cutoff=0.5)
-        meant = lowered[near[0]] if near else ...
+        meant = lowered[near[0]] if near else ...  # `...` is shown as …
         rename = Text(f"rename {'…' if meant is ... else repr(meant)} to {column!r}")
         way_out = Text("set ", _role_option(role, meant)) if keywords else rename
         return Text(f"{self.source} has no column {column!r}, its columns are {names}: ", way_out)
 
 
 def _role_option(role: str, column: Any) -> Option:
-    """Return the option that names the column of a role."""
+    """Return the option that names the column of a role; the column `...` is shown as …"""
     name = _OPTIONS_OF_FEATURES.get(role, role)
     return Option(name, column, python=None if name == role else f"{role}={'…' if column is ... else repr(column)}")
 
 
-def _distinct(roles: Roles) -> list[str]:
+def _column_names(roles: Roles) -> list[str]:
     return list(dict.fromkeys(roles.values()))
 
 
-def _by_role(rows: pl.DataFrame, roles: Roles) -> pl.DataFrame:
+def _rename_to_roles(rows: pl.DataFrame, roles: Roles) -> pl.DataFrame:
     return rows.select(rows[column].alias(role) for role, column in roles.items())
 
 
 def is_table(path: FilePath) -> bool:
-    """Return whether the name of a file says that it is a table."""
+    """Return whether a file has the extension of a table."""
     return _extension(Path(path)) in _PARQUET | _TEXT.keys()
 
 
 def open_table(table: Any, source: str) -> Table:
-    """Return the table in a file, if that is what is given, or in a frame; `source` names a frame in messages."""
+    """Open a table from the path of a file or from a data frame; `source` names the frame in messages."""
     return open_file(table) if isinstance(table, (str, os.PathLike)) else open_frame(table, source)
 
 
 def open_file(path: FilePath, separator: str | None = None) -> Table:
-    """Return the table in a CSV, TSV (plain, .gz, .zst) or Parquet file, or in a pipe that has the same."""
+    """Open a CSV, TSV (plain, .gz, .zst) or Parquet file, or a pipe with such content."""
     file = existing_file(path)
     extension = _extension(file)
-    _check_room(file)
-    content = _content(file)
-    is_nameless = not file.is_file() and extension not in _PARQUET | _TEXT.keys()  # a pipe: its content tells
-    if extension in _PARQUET or (is_nameless and isinstance(content, bytes) and content.startswith(_PARQUET_MAGIC)):
+    _check_address_space(file)
+    content = _readable(file)
+    # A pipe has no extension: its first bytes show whether it is Parquet.
+    is_pipe = not file.is_file() and extension not in _PARQUET | _TEXT.keys()
+    if extension in _PARQUET or (is_pipe and isinstance(content, bytes) and content.startswith(_PARQUET_MAGIC)):
         return _open_parquet(str(file), content)
-    if extension in _TEXT or separator is not None or is_nameless:
+    if extension in _TEXT or separator is not None or is_pipe:
         return _open_text(str(file), content, separator or _TEXT.get(extension))
     raise DataError(
         f"{file}: the extension {extension!r} is unknown. Known are .csv, .tsv (also .gz, .zst), .parquet; "
@@ -140,7 +156,7 @@ def open_file(path: FilePath, separator: str | None = None) -> Table:
 
 
 def open_frame(frame: Any, source: str) -> Table:
-    """Return the table in a pandas, polars (also lazy) or pyarrow frame."""
+    """Open a pandas, polars (also lazy) or pyarrow table."""
     import narwhals as nw
 
     try:
@@ -158,7 +174,7 @@ def open_frame(frame: Any, source: str) -> Table:
 
 
 def existing_file(path: FilePath) -> Path:
-    """Return the path of a file, or say why there is none."""
+    """Return the path of a file; raise a DataError if it is a folder or does not exist."""
     file = Path(path)
     if file.is_dir():
         raise DataError(f"{file} is a folder, not a file: name the table in it")
@@ -173,6 +189,7 @@ def _siblings(file: Path) -> list[str]:
 
 
 def _extension(file: Path) -> str:
+    """Return the last extension in lower case, without .gz and .zst: ".csv" for `log.CSV.gz`."""
     suffixes = [suffix.lower() for suffix in file.suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
@@ -180,25 +197,26 @@ def _extension(file: Path) -> str:
 
 
 def reading_memory(file: Path) -> int:
-    """Return about how many bytes it takes to read a file at once."""
-    unpacked = _UNPACKED if _extension(file) in _PARQUET or file.suffix.lower() in _COMPRESSED else 1
-    return file.stat().st_size * unpacked * _READING
+    """Return about how many bytes of address space it takes to read a whole file."""
+    is_compressed = _extension(file) in _PARQUET or file.suffix.lower() in _COMPRESSED
+    text_bytes = file.stat().st_size * (_TEXT_PER_COMPRESSED if is_compressed else 1)
+    return text_bytes * _SPACE_PER_TEXT
 
 
-def _check_room(file: Path) -> None:
-    """Refuse a file that a limit of address space leaves no room for: polars would end the process there."""
-    room = free_address_space()
-    if room is None or not file.is_file():
+def _check_address_space(file: Path) -> None:
+    """Raise a DataError if the limit of address space is too small for a file: polars would end the process."""
+    free = free_address_space()
+    if free is None or not file.is_file():
         return
     needed = reading_memory(file) + (0 if "polars" in sys.modules else LIBRARY_BYTES)
-    if needed > room:
+    if needed > free:
         raise DataError(
             f"reading {file} takes about {needed / 1e9:.1f} GB of address space, and the limit of this process "
-            f"(ulimit -v) leaves {room / 1e9:.1f} GB: raise the limit"
+            f"(ulimit -v) leaves {free / 1e9:.1f} GB: raise the limit"
         )
 
 
-def _content(file: Path) -> Content:
+def _readable(file: Path) -> Content:
     """Return a path that polars can read, or the bytes of a file that it cannot open by name or read twice."""
     try:
         if file.is_file() and is_unicode(str(file)):
@@ -213,9 +231,9 @@ def _open_parquet(source: str, content: Content) -> Table:
 
     with _parquet_errors(source):
         columns = pl.scan_parquet(content, glob=False).collect_schema().names()
-    form = source, content
-    fetch, stream = partial(_fetch_parquet, *form), partial(_stream_parquet, *form)
-    return Table(source, columns, False, fetch, stream, partial(_count_parquet, *form))
+    file = source, content
+    fetch, stream = partial(_fetch_parquet, *file), partial(_stream_parquet, *file)
+    return Table(source, columns, False, fetch, stream, partial(_count_parquet, *file))
 
 
 def _fetch_parquet(source: str, content: Content, columns: list[str]) -> pl.DataFrame:
@@ -251,7 +269,7 @@ def _parquet_errors(source: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Text:
-    """A text table: its name, where its text is, what separates its fields, and how many the header has."""
+    """A text table: its name in messages, its content, the separator, and the number of fields in the header."""
 
     source: str
     content: Content
@@ -271,7 +289,7 @@ def _open_text(source: str, content: Content, separator: str | None) -> Table:
     if first is None:
         raise DataError(f"{source} is empty: it needs a header line and rows")
     _check_encoding(source, first)
-    # Of the usual separators, the one that the header has most of.
+    # By default, the usual separator that occurs most often in the header.
     separator = separator or max(",\t;|", key=first.count)
     header = next(csv.reader([first], delimiter=separator))
     _check_header(source, header)
@@ -281,7 +299,7 @@ def _open_text(source: str, content: Content, separator: str | None) -> Table:
 
 
 def _check_encoding(source: str, first: str) -> None:
-    """Raise if the first lines are not UTF-8."""
+    """Raise a DataError if the first line looks like UTF-16, or if lines end with CR alone."""
     if "\0" in first:
         raise DataError(
             f"{source} is no UTF-8 text, its first line has NUL characters: if it is UTF-16, convert it, as by "
@@ -294,7 +312,7 @@ def _check_encoding(source: str, first: str) -> None:
 
 
 def _check_header(source: str, header: list[str]) -> None:
-    """Raise if several columns have the same name; blank names, from commas at the end of a line, are allowed."""
+    """Raise a DataError if columns have the same name; blank names, from commas at the end of a line, are allowed."""
     repeated = next((name for name in header if name.strip() and header.count(name) > 1), None)
     if repeated is not None:
         numbers = [str(number) for number, name in enumerate(header, 1) if name == repeated]
@@ -307,31 +325,34 @@ def _fetch_text(text: _Text, columns: list[str]) -> pl.DataFrame:
     import polars as pl
 
     with _text_errors(text):
-        # Everything as text: an ISBN must keep its leading zero, and a bad number its row.
+        # Read all as text: an ISBN keeps its leading zero, and an error can name the row of a bad number.
         table = pl.read_csv(text.content, columns=columns, separator=text.separator, infer_schema=False, glob=False)
-    return _without_blank_end(table, text)
+    return _drop_blank_end(table, text)
 
 
 def _stream_text(text: _Text, columns: list[str]) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    waiting: pl.DataFrame | None = None  # what may be the end does not go out before it is cut
+    # Blank rows are dropped at the end of the file only. So a batch is held until the next one is there, and a batch
+    # that ends with a blank row is joined to the next one.
+    held: pl.DataFrame | None = None
     with _text_errors(text):
         table = pl.scan_csv(text.content, separator=text.separator, infer_schema=False, glob=False).select(columns)
         for rows in table.collect_batches(chunk_size=BATCH_ROWS):
-            if waiting is not None and not _ends_blank(waiting):
-                yield waiting
-                waiting = None
-            waiting = rows if waiting is None else waiting.vstack(rows)
-    if waiting is not None:
-        yield _without_blank_end(waiting, text)
+            if held is not None and not _ends_blank(held):
+                yield held
+                held = None
+            held = rows if held is None else held.vstack(rows)
+    if held is not None:
+        yield _drop_blank_end(held, text)
 
 
 def _estimate_text(text: _Text) -> int:
+    """Return about how many rows there are, from the mean length of the first 1,000."""
     lengths = [len(line.encode()) + 1 for line in _lines(text.content, n_rows=1_001)]
     size = len(text.content) if isinstance(text.content, bytes) else text.content.stat().st_size
     is_compressed = Path(text.source).suffix.lower() in _COMPRESSED
-    return size * (4 if is_compressed else 1) * len(lengths) // sum(lengths)
+    return size * (_TEXT_PER_COMPRESSED if is_compressed else 1) * len(lengths) // sum(lengths)
 
 
 @contextmanager
@@ -341,12 +362,12 @@ def _text_errors(text: _Text) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
-        broken = _broken_row(text) or _first_line(error)
-        raise DataError(f"{text.source} cannot be read as a text table: {broken}") from error
+        reason = _describe_broken_row(text) or _first_line(error)
+        raise DataError(f"{text.source} cannot be read as a text table: {reason}") from error
 
 
-def _without_blank_end(table: pl.DataFrame, text: _Text) -> pl.DataFrame:
-    """Drop the rows that polars makes of blank lines at the end of a file."""
+def _drop_blank_end(table: pl.DataFrame, text: _Text) -> pl.DataFrame:
+    """Drop the empty rows that polars returns for blank lines at the end of a file."""
     if not _ends_blank(table):
         return table
     blank = 0
@@ -360,7 +381,7 @@ def _ends_blank(table: pl.DataFrame) -> bool:
 
 
 def _lines(content: Content, n_rows: int | None = None) -> Iterator[str]:
-    """Return the lines of a text file, through polars because it knows the compressions."""
+    """Yield the lines of a text file; polars reads them, because it can decompress."""
     import polars as pl
 
     try:
@@ -368,7 +389,7 @@ def _lines(content: Content, n_rows: int | None = None) -> Iterator[str]:
             content,
             has_header=False,
             n_rows=n_rows,
-            separator="\x1f",  # in no table, so that a line is one field
+            separator="\x1f",  # occurs in no table, so each line is one field
             quote_char=None,
             infer_schema=False,
             encoding="utf8-lossy",
@@ -380,8 +401,8 @@ def _lines(content: Content, n_rows: int | None = None) -> Iterator[str]:
         return
 
 
-def _broken_row(text: _Text) -> str | None:
-    """Return a text that names the row which polars could not read; None if it is not found."""
+def _describe_broken_row(text: _Text) -> str | None:
+    """Return a message that names the row which polars could not read; None if that row is not found."""
     import polars as pl
 
     row = -1
@@ -411,20 +432,20 @@ def _fetch_frame(table: nw.DataFrame[Any] | nw.LazyFrame[Any], source: str, colu
 
 
 def _polars_series(series: nw.Series[Any], source: str) -> pl.Series:
-    """Return one column as polars; from pandas without pyarrow, which need not be there."""
+    """Convert one column to polars; a pandas column without pyarrow, which may not be installed."""
     import polars as pl
 
     if not series.implementation.is_pandas_like():
         return series.to_polars()
     values = series.to_numpy()
-    if values.dtype.kind in "mM":  # or a time in nanoseconds would turn into an integer below
+    if values.dtype.kind in "mM":  # times to microseconds: nanoseconds would become integers below
         values = values.astype(f"{values.dtype.kind}8[us]")
     if values.dtype.kind in "iufbmM":
         return pl.Series(np.ascontiguousarray(values))
     objects = values.astype(object)
     objects[series.is_null().to_numpy()] = None
     try:
-        return pl.Series([_plain(value) for value in objects])
+        return pl.Series([_as_list(value) for value in objects])
     except (TypeError, pl.exceptions.PolarsError) as error:
         kinds = sorted({type(value).__name__ for value in objects if value is not None})
         raise DataError(
@@ -432,8 +453,8 @@ def _polars_series(series: nw.Series[Any], source: str) -> pl.Series:
         ) from error
 
 
-def _plain(value: Any) -> Any:
-    """Return what a cell of pandas has for several values as a list, which polars knows."""
+def _as_list(value: Any) -> Any:
+    """Convert an array or a set in a pandas cell to a list, which polars can read; return other values as they are."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return list(value) if isinstance(value, (set, frozenset)) else value

@@ -1,4 +1,4 @@
-"""The columns of a table, the weights of its interactions, and the features of its items."""
+"""Options of a table: its columns, the weights of its interactions, and the features of its items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relae._common.table_options import TableKeywords, TableOptions, option, opt
 from relae.data import Features, Interactions
 from relae.errors import DataError, Option, Text
 
-# The options of a table of histories: columns, and what a row of it counts.
+# The options that also apply to a table of histories: its columns, and the weight of a row.
 HISTORY_OPTIONS = (
     *(name for name, option in options_of(TableOptions).items() if option.by_row),
     *("timestamp", "low_ratings", "half_life"),
@@ -38,46 +38,46 @@ class ColumnKeywords(TableKeywords, total=False):
 
 @dataclass(frozen=True)
 class Columns(TableOptions):
-    """The columns of a table, the weights of its interactions, and the features of its items.
+    """Options of a table: its columns, the weights of its interactions, and the features of its items.
 
-    The first parameters are those of `Interactions.read`; the help of each other one is beside it. In Python,
-    `feature_columns` may also be a list, and `separator` a mapping such as `{"genres": "|"}`.
+    `TableOptions` declares those of `Interactions.read`; the others are declared here, each with its help text. In
+    Python, `feature_columns` may also be a list, and `separator` a mapping such as `{"genres": "|"}`.
     """
 
     low_ratings: str | None = field(
         default=None,
         metadata=option(
             str,
-            "What a lower rating tells: seen (the user has had the item, so that it is never recommended to that "
-            "user, and is neither to be found nor a candidate where models are judged) or ignored. seen if not "
-            "given; but where models are judged by a benchmark, it is ignored as in the published protocols.",
+            "What a rating below `min_rating` means. seen: the user knows the item, so it is never recommended to "
+            "that user, and an evaluation leaves it out for that user. ignored: as if the rating did not exist. seen "
+            "if not given, but ignored where models are evaluated on a benchmark, as in the published protocols.",
         ),
     )
     half_life: float | None = field(
         default=None,
         metadata=option(
             float,
-            "After how long an interaction counts half, in the unit of `timestamp`; in microseconds if that has "
-            "dates or any fraction.",
+            "The age at which an interaction counts half, in the unit of `timestamp`; in microseconds if that column "
+            "has dates or fractions.",
         ),
     )
     features: Any = field(
         default=None,
         metadata=option(
             Path,
-            "A table with a row per item, its items in a column named as `item` says: the other columns are features"
-            " for the linear models and contentknn, and items without users can be recommended by them.",
+            "A table with a row per item; the column that `item` names has the ids. The other columns are features "
+            "for the linear models and contentknn, which can then recommend items without users.",
         ),
     )
     feature_columns: str | Sequence[str] | None = field(
         default=None,
-        metadata=option(str, "Some columns of it, separated by commas; all that tell something if not given."),
+        metadata=option(str, "The columns of `features` to use, separated by commas; all useful ones if not given."),
     )
     separator: Sequence[str] | Mapping[str, str] = field(
         default=(),
         metadata=option(
             list[str],
-            "What stands between several values in one of these columns, such as 'genres=|'; can be repeated.",
+            "The text between several values in a column of `features`, such as 'genres=|'; can be repeated.",
             metavar="COLUMN=TEXT",
         ),
     )
@@ -85,16 +85,16 @@ class Columns(TableOptions):
         default=1.0,
         metadata=option(
             float,
-            "How much a feature counts beside a user; 1 if not given, 0 leaves features out. It is never tuned: try "
-            "some.",
+            "How much a feature counts compared with a user; 1 if not given, 0 leaves features out. It is not tuned: "
+            "try several values.",
         ),
     )
     overlap: Overlap = field(
         default="refuse",
         metadata=option(
             str,
-            "Of a folder with train.txt and test.txt: what becomes of interactions to find that the history of the "
-            "same user has, refuse (if not given) or drop.",
+            "For a folder with train.txt and test.txt, what to do if a user has the same item in both: refuse the "
+            "folder (if not given), or drop the item from the test.",
         ),
     )
 
@@ -111,10 +111,10 @@ class Columns(TableOptions):
             )
         self._check_choice("low_ratings", LOW_RATINGS)
         self._check_choice("overlap", get_args(Overlap))
-        useless = [] if self.features is not None else self.changed("feature_columns", "separator", "feature_weight")
-        if useless:
-            named = Option("features", "FILE", python="features")
-            raise DataError(Text.join(", ", useless), " is for ", named, ", which is not given: leave it out")
+        unused = [] if self.features is not None else self.changed("feature_columns", "separator", "feature_weight")
+        if unused:
+            features = Option("features", "FILE", python="features")
+            raise DataError(Text.join(", ", unused), " is for ", features, ", which is not given: leave it out")
 
     def _check_choice(self, name: str, values: Sequence[str]) -> None:
         value = getattr(self, name)
@@ -122,16 +122,16 @@ class Columns(TableOptions):
             raise DataError(Option(name), f" is one of {', '.join(values)}, got {value!r}")
 
     def changed(self, *names: str) -> list[Option]:
-        """Return those of some options that do not have their default value."""
+        """Return the options among `names` whose value is not the default."""
         return [Option(name) for name in self.changes() if name in names]
 
     def changes(self) -> dict[str, Any]:
-        """Return the values of all options that do not have their default value."""
+        """Return the values of all options whose value is not the default."""
         defaults = {name: declared.default for name, declared in Columns.__dataclass_fields__.items()}
         return {name: value for name, value in vars(self).items() if not _is_equal(value, defaults[name])}
 
     def check_weighting(self) -> Self:
-        """Return these columns for data beside a saved model, whose weighting must then be named."""
+        """Return these columns for new data of a saved model; raise a DataError if `weight` has no `weighting`."""
         if self.weight is not None and self.weighting is None:
             raise DataError(
                 Option("weight", self.weight),
@@ -142,48 +142,53 @@ class Columns(TableOptions):
         return self
 
     def record(self) -> dict[str, Any]:
-        """Return the columns as JSON has them; a table in memory is None."""
+        """Return the options for JSON; a table in memory becomes None."""
         values = {name: None if name in self._in_memory() else value for name, value in vars(self).items()}
         return {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in values.items()}
 
     def check_paths(self) -> None:
-        """Raise a DataError if a table is in memory, so that a folder cannot name it."""
+        """Raise a DataError if a table is in memory, because a run folder can only record paths."""
         for name in self._in_memory():
             raise DataError(Option(name), " is in memory, and a run keeps only paths: write it to a file first")
 
     def _in_memory(self) -> list[str]:
+        """Return the options whose value is a table in memory, not a path."""
         tables = {"titles": self.titles, "features": self.features}
         return [name for name, table in tables.items() if not isinstance(table, (str, os.PathLike, type(None)))]
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Return the columns of such a record."""
+        """Return the options that `record` has written."""
         paths = {name: Path(record[name]) for name in ("titles", "features") if record.get(name) is not None}
         return cls(**{**record, **paths})
 
     def apply(self, data: Interactions) -> Interactions:
-        """Return interactions with the ages and features of these columns; items without interactions may join."""
+        """Return interactions weighted by age, with the features; items that only `features` has are added."""
         if self.half_life is not None:
             data = data.weighted(half_life=self.half_life)
         if self.features is None:
             return data
-        chosen = self.feature_columns
-        columns = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else None
+        names = self.feature_columns
+        columns = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else None
         separators = dict(_parse_separator(pair) for pair in self.separator)
-        whole = data.with_features(self.features, item=self.item, columns=columns, separators=separators)
-        return whole.replace(features=None) if self.feature_weight == 0 else whole  # the items stay
+        featured = data.with_features(self.features, item=self.item, columns=columns, separators=separators)
+        # With a weight of 0 the features go, but the added items stay.
+        return featured.replace(features=None) if self.feature_weight == 0 else featured
 
     def apply_weighted(self, data: Interactions) -> Interactions:
-        """Return the same with features that count `feature_weight` in any fit, where they are rows √weight · Fᵀ."""
-        whole = self.apply(data)
-        if whole.features is None or self.feature_weight == 1:
-            return whole
-        weighted = Features(np.sqrt(self.feature_weight) * whole.features.matrix, whole.features.names)
-        return whole.replace(features=weighted)
+        """Return the same as `apply`, with the features F scaled to √feature_weight · F.
+
+        So they count `feature_weight` in a fit, where the rows Fᵀ are appended to those of the users.
+        """
+        featured = self.apply(data)
+        if featured.features is None or self.feature_weight == 1:
+            return featured
+        weighted = Features(np.sqrt(self.feature_weight) * featured.features.matrix, featured.features.names)
+        return featured.replace(features=weighted)
 
 
 def _is_equal(value: Any, default: Any) -> bool:
-    """Compare an option with its default, which a data frame never equals."""
+    """Return whether an option has its default value; a data frame, which cannot be compared, never has."""
     return value is default or (isinstance(value, (str, float, int, tuple)) and value == default)
 
 

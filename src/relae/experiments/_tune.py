@@ -1,4 +1,4 @@
-"""Search the parameters of a model for a data set, judge the choice, and keep all of it in a folder."""
+"""Search the parameters of a model for a data set, evaluate the best ones, and save the run in a folder."""
 
 import os
 import sys
@@ -34,7 +34,8 @@ from relae.tuning import (
 )
 from relae.tuning import tune as search_parameters
 
-_SHARED = {"search": "auto", "keep": None, "solver": "auto", "choose": "tail"}  # of the linear autoencoders alone
+# Options that only the shared search of the linear autoencoders has, with their defaults.
+_SHARED = {"search": "auto", "keep": None, "solver": "auto", "choose": "tail"}
 
 
 def tune(
@@ -63,8 +64,8 @@ def tune(
 ) -> Run:
     """Find the parameters of a model for a data set, as `relae tune` does.
 
-    One search tunes all six linear autoencoders; with `model="dan"`, norms of users and items as well. With another
-    model, its own parameters are searched.
+    Without `model`, one search tunes all six linear autoencoders. With `model="dan"`, it also tunes the norms of users
+    and items. With another model, it tunes that model's own parameters.
 
     Parameters
     ----------
@@ -74,56 +75,65 @@ def tune(
     model
         The kind of model, such as "ials"; the six linear autoencoders if not given.
     parameters
-        Parameters of the model that are not searched; for the linear autoencoders `neighbours` of the local solver.
+        Fixed parameters of the model, which are not searched; for the linear autoencoders only `neighbours` of the
+        local solver.
     out
-        The folder of the run, in which an unfinished run goes on; without it nothing is kept on disk.
+        The folder of the run. If it contains an unfinished run of the same search, that run is continued. Without
+        `out`, nothing is written to disk.
     split, share, seed
-        How data is divided; see `Division`.
+        How the data are split into train, validation and test; see `Division`.
     search, budget, objective, choose
         See `relae.tuning.tune`.
     keep, loss
-        A metric of which at most the share `loss` of the best value may be lost.
+        A metric, and the largest share of its best value that the chosen parameters may lose; see `Constraint`.
     solver
-        How linear autoencoders are solved.
+        The solver of the linear autoencoders.
     time_budget
         Seconds after which no further fit is started.
     test
-        Judge the chosen model and its rivals by the test users; `Run.judge` does it later.
+        Evaluate the chosen model and those it is compared with on the test users; `Run.judge` does this later.
     progress
         Called with the name of a stage and the fraction of it that is done.
     on_trial
         Called with each new trial and the result so far.
     notify
-        Called with notes for people, such as how many trials of an earlier run there are.
+        Called with messages for people, such as the number of trials that an earlier run has finished.
     wording
-        How texts name options; Python's way if not given.
+        How messages name options; by default as Python keywords.
     columns
         How to read a table: `user`, `item`, `rating` and so on; see `Columns`.
     """
-    options = {"search": search, "budget": budget, "objective": objective, "keep": keep, "loss": loss}
-    options |= {"solver": solver, "choose": choose}
+    options = {
+        "search": search,
+        "budget": budget,
+        "objective": objective,
+        "keep": keep,
+        "loss": loss,
+        "solver": solver,
+        "choose": choose,
+    }
     fixed = dict(parameters or {})
     plan = _plan_search(model, fixed, options)
-    table, division = Columns(**columns), Division(split, share, seed)
+    table_options, division = Columns(**columns), Division(split, share, seed)
     fixed = ({} if model is None else {"model": model}) | fixed
     folder = None if out is None else Path(out)
     source = name_source(data)
     if folder is not None:
-        table.check_paths()
+        table_options.check_paths()
     request = {
         "source": source,
-        "columns": table.record(),
+        "columns": table_options.record(),
         **division._asdict(),
         **options,
         "parameters": fixed,
     }
-    changed = {name: value for name, value in request.items() if name not in ("source", "columns", "parameters")}
-    changed = {name: value for name, value in changed.items() if value != _DEFAULTS[name]}
-    changed |= table.changes() | fixed
+    # The recorded command names only what differs from the defaults.
+    changed = {name: value for name, value in request.items() if name in _DEFAULTS and value != _DEFAULTS[name]}
+    changed |= table_options.changes() | fixed
     command = wording.call("tune", source, changed | ({} if folder is None else {"out": os.fspath(folder)}))
     with nullcontext() if folder is None else lock_folder(folder):
-        divided = read_divided(data, table, division, progress)
-        purpose = {
+        divided = read_divided(data, table_options, division, progress)
+        purpose = {  # a journal is continued only if all of this is the same
             "data": divided.fingerprint,
             **{name: request[name] for name in ("search", "objective", "keep", "loss", "solver", "seed")},
             **plan.purpose(),
@@ -162,13 +172,13 @@ def tune(
             **summarize_tuning(tuning),
             "test": None,
         }
-        run = Run.from_record(record, folder, source=data, columns=table, divided=divided, search=tuning)
+        run = Run.from_record(record, folder, source=data, columns=table_options, divided=divided, search=tuning)
         run.save({"points.csv": tuning.to_polars().write_csv(), "result.md": tuning.to_markdown()} if folder else None)
     return judge_and_save(run, progress) if test else run
 
 
 def judge_and_save(run: Run, progress: Progress | None = None) -> Run:
-    """Judge the models of a search by the test users, and keep their figures in its folder."""
+    """Evaluate the models of a run on the test users, and save the figures in its folder."""
     with nullcontext() if run.path is None else lock_folder(run.path):
         judged = run.judge(progress)
         judged.save()
@@ -176,7 +186,7 @@ def judge_and_save(run: Run, progress: Progress | None = None) -> Run:
 
 
 def read_divided(data: DataSource, columns: Columns, division: Division, progress: Progress | None) -> DividedData:
-    """Read and divide data, and report that it is being read."""
+    """Read data and split it into train, validation and test, reporting progress."""
     stage = f"reading {data}" if isinstance(data, (str, os.PathLike)) else "reading"
     if progress is not None:
         progress(stage, 0.0)
@@ -188,16 +198,17 @@ def read_divided(data: DataSource, columns: Columns, division: Division, progres
 
 
 def name_source(data: DataSource) -> str | None:
-    """Return data as result.json names it; None if it is in memory."""
+    """Return the path or name of the data, as result.json records it; None for data in memory."""
     return os.fspath(data) if isinstance(data, (str, os.PathLike)) else None
 
 
+# The defaults of `tune`, by option.
 _DEFAULTS = {**Division()._asdict(), **_SHARED, "budget": None, "objective": "ndcg@100", "loss": 0.01}
 
 
 @contextmanager
 def _open_journal(folder: Path | None, purpose: Mapping[str, Any]) -> Iterator[Journal | None]:
-    """Open the journal of a folder; one that was begun for a search that cannot be is removed again."""
+    """Open the journal of a folder; if the search is refused before its first trial, remove a new journal again."""
     if folder is None:
         yield None
         return
@@ -212,24 +223,25 @@ def _open_journal(folder: Path | None, purpose: Mapping[str, Any]) -> Iterator[J
             raise
 
 
-# --- what is searched --------------------------------------------------------------------------------------------
+# --- Plan of a search --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The start of a search: the linear autoencoders, which share one, or the `SPACE` of any other model."""
+    """The model to tune and its search space: one shared by the linear autoencoders, or that of another model."""
 
     model: HistoryRecommender
     solver: Solver
-    space: Mapping[str, Range] | None  # None: that of the linear autoencoders
+    space: Mapping[str, Range] | None  # None: the space that the linear autoencoders share
     neighbours: int | None = None
 
     @property
     def is_shared(self) -> bool:
+        """True if the linear autoencoders are tuned together."""
         return self.space is None
 
     def purpose(self) -> dict[str, Any]:
-        """Return what must be the same for trials to be used again."""
+        """Return the values that must be equal, so that a later run can use the trials of an earlier one."""
         purpose: dict[str, Any] = {"model": type(self.model).__name__, "parameters": self.model.get_params()}
         if self.space is not None:
             purpose["space"] = {name: vars(limits) for name, limits in self.space.items()}
@@ -237,7 +249,7 @@ class _Plan:
 
 
 def _plan_search(name: str | None, parameters: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
-    """Return what to search; an option that the search cannot use is an error."""
+    """Return the plan of a search; raise a DataError for an option that the search cannot use."""
     model = kind("rdlae" if name is None else name)
     if model.__name__ in MEMBERS:
         return _plan_shared(model, parameters, options)
@@ -245,15 +257,16 @@ def _plan_search(name: str | None, parameters: Mapping[str, Any], options: Mappi
         if options[option] != default:
             advice = " is for the linear autoencoders: leave it out, or leave "
             raise DataError(Option(option), advice, Option("model"), " out")
-    made, solver = choose_model(name, parameters)
-    searched = made.search_space()
+    start, solver = choose_model(name, parameters)
+    searched = start.search_space()
     space = {name: limits for name, limits in searched.items() if name not in parameters}
     if searched and not space:
         raise DataError(f"nothing is left to search: {model.__name__} is tuned in {', '.join(searched)}, all given")
-    return _Plan(made, solver, space)
+    return _Plan(start, solver, space)
 
 
 def _plan_shared(model: type[HistoryRecommender], parameters: Mapping[str, Any], options: Mapping[str, Any]) -> _Plan:
+    """Return the plan of the search that the linear autoencoders share."""
     fixed = dict(parameters)
     neighbours = fixed.pop("neighbours", None)
     solver = as_solver(options["solver"], neighbours=neighbours)

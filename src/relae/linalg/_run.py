@@ -1,8 +1,11 @@
-"""Calls of compiled kernels: one at a time, in a forked child on one core, and without numba's cache if it is damaged.
+"""Call the compiled kernels safely.
 
-numba's fallback thread pool ends the process when two Python threads enter it at once. A fork waits for the kernel that
-runs, so that the child never inherits a kernel or a compilation that nobody finishes. The child has none of the
-parent's threads, and OpenMP, which does not survive a fork, would end it: there the kernels are compiled for one core.
+- One kernel runs at a time: numba's fallback thread pool ends the process if two Python threads enter it at once.
+- A fork waits until the running kernel ends. Otherwise the child would inherit a kernel or a compilation that never
+  finishes.
+- In a forked child the kernels are compiled for one core: the threads of the parent do not exist there, and OpenMP
+  would end the process.
+- If numba's cache on disk is damaged, the kernels are compiled without it.
 """
 
 import os
@@ -11,29 +14,29 @@ import threading
 import warnings
 from typing import Any
 
-_ROOMS = ("_kernels", "_local_kernels", "_als_kernels")
+_KERNEL_MODULES = ("_kernels", "_local_kernels", "_als_kernels")
 
-_one_at_a_time = threading.RLock()  # a fork may come in a signal handler of the thread that holds it
+# Held while a kernel runs. Reentrant, because a signal handler in the thread that holds it may fork.
+_kernel_lock = threading.RLock()
 _loaded: dict[str, Any] = {}  # kernels by name
 _is_forked = False
 
 
 def _after_fork() -> None:
+    """Drop the kernels of the parent in a forked child, and release the lock that the fork took."""
     global _is_forked
     _is_forked = True
     _loaded.clear()
-    _one_at_a_time.release()
+    _kernel_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_one_at_a_time.acquire, after_in_parent=_one_at_a_time.release, after_in_child=_after_fork
-    )
+    os.register_at_fork(before=_kernel_lock.acquire, after_in_parent=_kernel_lock.release, after_in_child=_after_fork)
 
 
 def run(kernel: str, *arguments: Any) -> None:
-    """Call a compiled kernel; numba is imported at the first call, not with the package."""
-    with _one_at_a_time:
+    """Call a kernel, compiled if needed; the first call imports numba, so that importing relae stays fast."""
+    with _kernel_lock:
         compiled = _loaded.get(kernel) or _load(kernel)
         try:
             compiled(*arguments)
@@ -42,7 +45,7 @@ def run(kernel: str, *arguments: Any) -> None:
 
 
 def _load(kernel: str) -> Any:
-    """Return a kernel, compiled with the present settings."""
+    """Import a kernel, to be compiled with the current settings."""
     from relae.linalg._compile import settings
 
     if _is_forked and settings.parallel:
@@ -50,26 +53,26 @@ def _load(kernel: str) -> Any:
         _forget()
     from relae.linalg import _als_kernels, _kernels, _local_kernels
 
-    rooms = (_kernels, _local_kernels, _als_kernels)
+    modules = (_kernels, _local_kernels, _als_kernels)
     if settings.failure is not None:
         reason, settings.failure = settings.failure, None
         _warn(f"there is no folder to keep the compiled kernels in ({reason})", "set NUMBA_CACHE_DIR to one")
-    _loaded[kernel] = next(getattr(room, kernel) for room in rooms if hasattr(room, kernel))
+    _loaded[kernel] = next(getattr(module, kernel) for module in modules if hasattr(module, kernel))
     return _loaded[kernel]
 
 
 def _forget() -> None:
-    """Forget the imported kernels, so that they are compiled with the present settings."""
+    """Forget the imported kernels, so that the next import compiles them with the current settings."""
     _loaded.clear()
-    for room in _ROOMS:
-        sys.modules.pop(f"relae.linalg.{room}", None)
-        vars(sys.modules["relae.linalg"]).pop(room, None)  # where an import looks first
+    for module in _KERNEL_MODULES:
+        sys.modules.pop(f"relae.linalg.{module}", None)
+        vars(sys.modules["relae.linalg"]).pop(module, None)  # an import looks here first
 
 
 def _run_without_cache(kernel: str, arguments: tuple[Any, ...], compiled: Any, error: Exception) -> None:
-    """Compile and call a kernel again, in case that numba's cache was what failed: a damaged file can raise anything.
+    """Compile and call a kernel again without numba's cache, because a damaged cache file can raise any error.
 
-    If it was not, the same error comes again.
+    If the cache was not the cause, the same error is raised again.
     """
     from relae.linalg._compile import settings
 
@@ -91,6 +94,7 @@ def _run_without_cache(kernel: str, arguments: tuple[Any, ...], compiled: Any, e
 
 
 def _warn(problem: str, way_out: str) -> None:
+    """Warn that the kernels are compiled at every start, with the problem and the way out."""
     message = f"{problem}: they are compiled at every start, which takes a while; {way_out}"
     warnings.warn(message, RuntimeWarning, stacklevel=5)
 
@@ -105,7 +109,7 @@ def threads() -> int:
 
 
 def limit_kernel_threads(count: int) -> int:
-    """Let the kernels use at most so many threads from now on; return how many they are."""
+    """Let the kernels use at most `count` threads from now on; return the number that they use."""
     count = max(1, min(count, threads()))
     if not _is_forked:
         import numba

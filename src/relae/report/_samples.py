@@ -1,4 +1,4 @@
-"""Recommendations to a few test users, and items that go together."""
+"""Examples for the report: recommendations to a few test users, and similar items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,33 +10,33 @@ from relae.catalog import Catalog, Item
 from relae.evaluation import Split
 from relae.recommender import HistoryRecommender
 
-_SHOWN_HISTORY = 10
+_SHOWN_HISTORY = 10  # items of a history that the report shows
 
 
 @dataclass(frozen=True)
 class Pick:
-    """A recommended item: whether it was in the hidden truth, and which items of the history are its reasons."""
+    """A recommended item: whether the user really has it (`hit`), and the items of the history that explain it."""
 
     item: Item
     score: float
     hit: bool
-    because: Sequence[tuple[Item, float]]  # with its share of all reasons
+    because: Sequence[tuple[Item, float]]  # items of the history, each with its share of the score
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A test user, and what is recommended to them."""
+    """A test user with history and recommendations."""
 
     label: str
-    history: Sequence[Item]  # the strongest reasons first; not all of a long history
-    history_size: int
-    hidden: int
+    history: Sequence[Item]  # at most `_SHOWN_HISTORY` items, those that explain most first
+    history_size: int  # of the whole history
+    hidden: int  # number of held-out items of the user
     picks: Sequence[Pick]
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """An item and those most similar to it, by partial correlation."""
+    """An item and the items most similar to it, by partial correlation."""
 
     item: Item
     similar: Sequence[tuple[Item, float]]
@@ -45,15 +45,16 @@ class Neighbours:
 def make_samples(
     model: HistoryRecommender, split: Split, count: int = 5, k: int = 8, *, ids: bool = False
 ) -> list[Sample]:
-    """Recommend to some users of a split, chosen by the length of their histories and never by the result.
+    """Return recommendations for some users of a split, from short to long histories.
 
-    With `ids` they are called by their raw ids, otherwise by a number. Only a model that `explains` has reasons.
+    The choice of users does not depend on how good the recommendations are. With `ids` a label has the raw id of the
+    user, otherwise a number. Without `model.explains` there are no reasons (`Pick.because`).
     """
     sizes = np.diff(split.histories.indptr)
-    able = np.flatnonzero((sizes > 0) & (np.diff(split.truth.indptr) > 0))
-    order = able[np.argsort(sizes[able], kind="stable")]
+    candidates = np.flatnonzero((sizes > 0) & (np.diff(split.truth.indptr) > 0))
+    by_size = candidates[np.argsort(sizes[candidates], kind="stable")]
     quantiles = (np.arange(count) + 0.5) / max(count, 1)
-    users = list(dict.fromkeys(int(order[int(q * len(order))]) for q in quantiles)) if len(order) else []
+    users = list(dict.fromkeys(int(by_size[int(q * len(by_size))]) for q in quantiles)) if len(by_size) else []
     catalog = Catalog(model)
     samples = []
     for number, user in enumerate(users, start=1):
@@ -67,36 +68,37 @@ def _make_sample(catalog: Catalog, split: Split, user: int, label: str, k: int) 
     truth = set(split.truth.indices[slice(*split.truth.indptr[user : user + 2])].tolist())
     seen = None if split.seen is None else split.seen[[user]]
     columns, scores = model.recommend(history, k, seen=seen, allow=cast(Any, split.candidates))
-    weight: dict[int, float] = dict.fromkeys(history.indices.tolist(), 0.0)
+    # From an item of the history to the sum of its shares in all recommendations.
+    explained: dict[int, float] = dict.fromkeys(history.indices.tolist(), 0.0)
     picks = []
     for column, score in zip(columns[0].tolist(), scores[0].tolist(), strict=True):
-        if column < 0:
+        if column < 0:  # fewer than k items can be recommended
             break
-        because = _explain(model, history, column) if model.explains else []
-        for other, share in because:
-            weight[other] += max(share, 0.0)
-        reasons = [(catalog.record(other), share) for other, share in because[:2] if share > 0]
+        shares = _explain(model, history, column) if model.explains else []
+        for other, share in shares:
+            explained[other] += max(share, 0.0)
+        reasons = [(catalog.record(other), share) for other, share in shares[:2] if share > 0]
         picks.append(Pick(catalog.record(column), float(score), column in truth, reasons))
-    heaviest = sorted(weight, key=lambda column: (-weight[column], column))[:_SHOWN_HISTORY]
-    return Sample(label, [catalog.record(column) for column in heaviest], len(weight), len(truth), picks)
+    shown = sorted(explained, key=lambda column: (-explained[column], column))[:_SHOWN_HISTORY]
+    return Sample(label, [catalog.record(column) for column in shown], len(explained), len(truth), picks)
 
 
 def _explain(model: Any, history: Any, column: int) -> list[tuple[int, float]]:
     """Return the columns of a history with their shares in the score of an item, the largest first."""
-    [name] = model.items_.take(np.array([column]))
-    explanation = model.explain(history, name)
+    [item] = model.items_.take(np.array([column]))
+    explanation = model.explain(history, item)
     columns = model.items_.positions(explanation.items)
     return [(int(c), float(share)) for c, share in zip(columns, explanation.shares, strict=True)]
 
 
 def find_neighbours(model: HistoryRecommender, k: int = 5) -> list[Neighbours]:
-    """Return the items similar to four others: the most popular, one of the head, and two of the tail."""
+    """Return the similar items of four items: the most popular, one more of the head, and two of the tail."""
     counts = model.item_counts_
     catalog = Catalog(model)
-    order = catalog.popular[counts[catalog.popular] > 0]
-    if len(order) < 2:
+    by_popularity = catalog.popular[counts[catalog.popular] > 0]
+    if len(by_popularity) < 2:
         return []
-    ranks = dict.fromkeys(int(share * (len(order) - 1)) for share in (0.0, 0.05, 0.3, 0.6))
+    ranks = dict.fromkeys(int(share * (len(by_popularity) - 1)) for share in (0.0, 0.05, 0.3, 0.6))
     return [
         Neighbours(
             catalog.record(column),
@@ -106,5 +108,5 @@ def find_neighbours(model: HistoryRecommender, k: int = 5) -> list[Neighbours]:
                 if other["similarity"] > 0
             ],
         )
-        for column in (int(order[rank]) for rank in ranks)
+        for column in (int(by_popularity[rank]) for rank in ranks)
     ]

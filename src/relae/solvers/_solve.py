@@ -1,4 +1,4 @@
-"""From the rows of a fit and Λ to P: plan, solve, check, and repair. One loop for every solver."""
+"""Compute P from the rows of a fit and Λ: plan, solve, check the result, and try again in float64 if it fails."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from relae.solvers._update import TOLERANCE
 
 @dataclass(frozen=True)
 class Solution:
-    """P, the plan it was made by and how exact it is."""
+    """P, the plan that it was computed by, and `residual`, the relative error that the check measured."""
 
     inverse: Inverse
     plan: Plan
@@ -32,16 +32,24 @@ def solve(
     progress: Progress | None = None,
     rng: np.random.Generator | None = None,
 ) -> Solution:
-    """Return P = (XᵀDX + Λ)⁻¹ by a solver, or by the one that a choice of them plans, checked.
+    """Return P = (XᵀDX + Λ)⁻¹ after a check of its residual.
 
-    A float32 result that fails its check is thrown away and made again in float64.
+    "auto" and "exact" choose a solver that fits into memory. A result that fails the check is thrown away, and the
+    solver's `repairs()` are tried in order, such as the same solver in float64.
 
     Parameters
     ----------
     rows : X : (users, items), with D as `Rows`
     penalty : (items,), positive
     solver : a Solver, or "auto", "exact", "primal", "dual", "local"
-    rng : of the probes of the check; the same ones each time if not given
+    rng : draws the random vectors of the check; without it, they are the same each time
+
+    Raises
+    ------
+    PlanError
+        No solver fits into memory.
+    PrecisionError
+        The result and all repairs failed the check, or a repair does not fit into memory.
     """
     rng = np.random.default_rng(0) if rng is None else rng
     rows = rows if isinstance(rows, Rows) else Rows(rows)
@@ -50,35 +58,35 @@ def solve(
     tried: set[tuple[str, str]] = set()
     for attempt in (solver, *solver.repairs()):
         try:
-            own, planned = choose(attempt, rows.shape)
+            chosen, plan = choose(attempt, rows.shape)
         except PlanError as error:
             if not failures:
                 raise
             raise PrecisionError(
                 f"{_failed_check(failures)}; the repair in {attempt.dtype} does not fit: ", error
             ) from error
-        if (own.name, own.dtype) in tried:
+        if (chosen.name, chosen.dtype) in tried:
             continue
-        tried.add((own.name, own.dtype))
-        stage = "inverse" if not failures else f"inverse again, {own.name} in {own.dtype}"
+        tried.add((chosen.name, chosen.dtype))
+        stage = "inverse" if not failures else f"inverse again, {chosen.name} in {chosen.dtype}"
         try:
-            with np.errstate(all="ignore"):  # what overflows is found by the check
-                inverse, error_found = own.solve(rows, penalty, of_stage(progress, stage), rng)
+            with np.errstate(all="ignore"):  # the check below finds an overflow
+                inverse, residual = chosen.solve(rows, penalty, of_stage(progress, stage), rng)
         except np.linalg.LinAlgError:
-            failures.append(f"the {own.name} matrix is not positive definite in {own.dtype}")
+            failures.append(f"the {chosen.name} matrix is not positive definite in {chosen.dtype}")
             continue
         except MemoryError as error:
-            needed = in_bytes(planned.chosen.added_bytes)
-            raise PlanError(f"the {own.name} solver could not get its {needed}: ", error) from error
-        if error_found <= TOLERANCE:
-            return Solution(inverse, planned, error_found)
-        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {error_found:.1e} in {own.dtype} ({own.name})")
-        del inverse  # its square goes before the next one comes
+            needed = in_bytes(plan.chosen.added_bytes)
+            raise PlanError(f"the {chosen.name} solver could not get its {needed}: ", error) from error
+        if residual <= TOLERANCE:
+            return Solution(inverse, plan, residual)
+        failures.append(f"‖(G+Λ)Pv − v‖/‖v‖ is {residual:.1e} in {chosen.dtype} ({chosen.name})")
+        del inverse  # free its memory before the next attempt
     raise PrecisionError(_failed_check(failures))
 
 
 def _failed_check(failures: list[str]) -> str:
-    """Say what was tried and how it failed."""
+    """Return the message that lists what was tried and how it failed."""
     return (
         f"the inverse failed its check: {', '.join(failures)} ({TOLERANCE:g} is allowed). "
         "The penalty is too small for this data: raise l2"
