@@ -33,10 +33,6 @@ class Scale:
         part = 0.5 if high == low else (value - low) / (high - low)
         return self.start + part * (self.stop - self.start)
 
-    def holds(self, value: float) -> bool:
-        """Return whether a value lies on the scale."""
-        return isfinite(value) and self.low <= value <= self.high
-
     def ticks(self, count: int = 5) -> list[float]:
         """Return round values on the scale."""
         if self.log:
