@@ -57,14 +57,12 @@ def test_weights_are_never_negative_and_have_a_mean_of_one(lengths, wanted):
 
 def test_users_count_alike_where_lengths_are_what_is_wanted(split):
     assert np.allclose(Judge(split, [NAME], np.diff(split.histories.indptr)).weights, 1.0)
-    assert Judge(split, [NAME], np.diff(split.histories.indptr)).effective_users == pytest.approx(len(split.users))
 
 
 def test_short_histories_count_less_than_long_ones(split):
     judge, lengths = Judge(split, [NAME]), np.diff(split.histories.indptr)
     is_short = lengths <= np.median(lengths)
     assert judge.weights[is_short].mean() < 1 < judge.weights[~is_short].mean()
-    assert judge.effective_users < len(split.users)
 
 
 # --- what can be told --------------------------------------------------------------------------------------------

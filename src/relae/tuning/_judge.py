@@ -43,11 +43,6 @@ class Judge:
         self._groups = np.random.default_rng(0).permutation(users) % max(count, 1)  # the same for every configuration
         self._count = count
 
-    @property
-    def effective_users(self) -> float:
-        """The number of users of equal weight that would give means of the same certainty."""
-        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
-
     def means(self, evaluation: Evaluation) -> dict[str, float]:
         """Return the weighted mean of each metric; metrics of all lists together stay as they are."""
         figures = {name: float(means(values[:, None], self.weights)[0]) for name, values in evaluation.values.items()}
