@@ -11,7 +11,7 @@ import pytest
 import relae
 from relae._common.checks import check_between, check_choice, check_finite, check_share, check_whole
 from relae._common.table_options import TableOptions, options_of
-from relae.cli._messages import _options, render, render_error, render_filter, render_option
+from relae.cli._messages import _list_options, render, render_error, render_filter, render_option
 from relae.errors import DataError, Option, ParameterError, PlanError, RelaeError, Text, WeightingWarning
 from relae.registry import KINDS, kind
 
@@ -120,7 +120,7 @@ ALLOWED = {"`relae fit "}  # a whole command
 def known_names() -> set[str]:
     """Return every name that an edge may have to write in its own way."""
     models = {parameter.name for name in KINDS for parameter in kind(name).PARAMETERS}
-    return {name for name in {*_options(), *options_of(TableOptions), *models} if len(name) > 1 or name == "k"}
+    return {name for name in {*_list_options(), *options_of(TableOptions), *models} if len(name) > 1 or name == "k"}
 
 
 def texts(tree: ast.AST) -> list[tuple[int, str]]:

@@ -8,7 +8,7 @@ import pytest
 import relae
 from relae import RDLAE
 from relae.cli._compact import _METRICS
-from relae.cli._evaluate import judged_by
+from relae.cli._evaluate import make_split
 from relae.evaluation import evaluate
 from relae.solvers import NewItems
 
@@ -52,7 +52,7 @@ def test_the_loss_is_shown_on_users_who_are_new(data, table, columns, shell, tmp
     assert "compact − " in said
     answer = json.loads(shell.ok(*call, "--json"))
     assert answer["bytes"]["after"] == relae.store.open_model(tmp_path / "small").size
-    split = judged_by(relae.load(tmp_path / "model"), data.select_users(range(120, 160)), 0.2, 0)
+    split = make_split(relae.load(tmp_path / "model"), data.select_users(range(120, 160)), 0.2, 0)
     for each, name in zip(answer["judged"], ("model", "small"), strict=True):
         assert each == pytest.approx(evaluate(relae.load(tmp_path / name), split, _METRICS, [48]).means, nan_ok=True)
     assert answer["judged"][0] != answer["judged"][1]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from relae import RDLAE, Interactions
 from relae.baselines import Popularity
-from relae.cli._evaluate import judged_by
+from relae.cli._evaluate import make_split
 from relae.evaluation import Split, evaluate, hold_out_users
 from relae.experiments import Columns, Run
 
@@ -85,7 +85,7 @@ def test_a_saved_model_is_judged_by_other_users(saved, model, data, shell, tmp_p
     done = shell("evaluate", *given, "--json")
     assert "1 of 49 items are unknown to the model" in done.err
     assert "not new to it" not in done.err
-    split = judged_by(model, others, 0.3, 5)
+    split = make_split(model, others, 0.3, 5)
     with pytest.warns(UserWarning, match="unknown to the model"):
         assert same(done.out, evaluate(model, split, METRICS, KS))
     assert "30% of each user's items hidden" in shell.ok("evaluate", *given)
@@ -93,7 +93,7 @@ def test_a_saved_model_is_judged_by_other_users(saved, model, data, shell, tmp_p
 
 def test_popularity_is_as_the_model_has_learned_it(model, data, tmp_path):
     others = strangers(tmp_path, data)
-    split = judged_by(model, others, 0.3, 5)
+    split = make_split(model, others, 0.3, 5)
     assert isinstance(split, Split)
     assert split.item_counts.tolist() == [*model.item_counts_.tolist(), 0]
     assert split.train.n_users == model.n_users_

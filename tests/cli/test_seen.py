@@ -185,11 +185,11 @@ def test_a_saved_model_is_judged_without_low_ratings(fitted, films, ratings, she
     asked = ("evaluate", fitted, "--on", films, *RATED, "--k", 10, "--json")
     seen, ignored = (json.loads(shell.ok(*asked, *more)) for more in ((), ("--low-ratings", "ignored")))
     data = Interactions.read(films, rating="stars", min_rating=4)
-    from relae.cli._evaluate import judged_by
+    from relae.cli._evaluate import make_split
 
     for record, part in ((seen, data), (ignored, data.without_seen())):
         model = load(fitted)
-        found = evaluate(model, judged_by(model, part, 0.2, 0), ks=[10])["ndcg@10"]
+        found = evaluate(model, make_split(model, part, 0.2, 0), ks=[10])["ndcg@10"]
         assert next(row["mean"] for row in record if row["metric"] == "ndcg") == pytest.approx(found)
 
 

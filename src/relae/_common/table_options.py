@@ -102,22 +102,24 @@ class TableOptions:
         Drop items and users with fewer than this many until none is left to drop.
     """
 
-    user: str = field(default="user", metadata=option(str, "The column of users; user if not given.", by_row=True))
-    item: str = field(default="item", metadata=option(str, "The column of items; item if not given.", by_row=True))
+    user: str = field(default="user", metadata=option(str, "The column of users; user by default.", by_row=True))
+    item: str = field(default="item", metadata=option(str, "The column of items; item by default.", by_row=True))
     rating: str | None = field(default=None, metadata=option(str, "The column of ratings.", by_row=True))
     min_rating: float | None = field(
         default=None, metadata=option(float, "The lowest rating that counts.", by_row=True)
     )
     weight: str | None = field(
         default=None,
-        metadata=option(str, "The column of amounts, such as plays, pieces or ratings; without it 1.", by_row=True),
+        metadata=option(
+            str, "The column of amounts, such as plays, pieces or ratings; by default each amount is 1.", by_row=True
+        ),
     )
     weighting: Weighting | None = field(
         default=None,
         metadata=option(
             str,
-            "What an amount of `weight` counts: itself (linear), sqrt, log (1 stays 1) or 1 (binary); by a quick "
-            "trial on the data if not given.",
+            "How to turn an amount a of `weight` into a value: linear (a), sqrt (√a), log (log₂(1 + a)) or binary (1);"
+            " by default a quick trial on the data chooses.",
             by_row=True,
         ),
     )
@@ -126,17 +128,19 @@ class TableOptions:
     )
     titles: Any = field(default=None, metadata=option(Path, "A table with the columns item and title."))
     min_user_count: int = field(
-        default=0, metadata=option(int, "Drop users with fewer items: one pass, after `min_item_count`.")
+        default=0, metadata=option(int, "Drop users with fewer items, in one pass after `min_item_count`.")
     )
     min_item_count: int = field(
         default=0,
         metadata=option(
-            int, "Drop items with fewer users: one pass, after which `min_user_count` may leave some fewer."
+            int, "Drop items with fewer users, in one pass; `min_user_count` may then leave some items with fewer."
         ),
     )
     k_core: int = field(
         default=0,
-        metadata=option(int, "Drop items and users with fewer than this many, again and again until all have enough."),
+        metadata=option(
+            int, "Drop items and users with fewer interactions than this, again and again until all have enough."
+        ),
     )
 
     @classmethod

@@ -59,9 +59,14 @@ class GFCF(HistoryRecommender):
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("alpha", 0.3, "the weight of its low-pass filter", "α", low=0, search=Range(0.0, 1.0), option=True),
+        Parameter("alpha", 0.3, "the weight of the low-pass filter", "α", low=0, search=Range(0.0, 1.0), option=True),
         Parameter(
-            "rank", 256, "its singular vectors", whole=True, search=Range(32, 512, log=True, whole=True), option=True
+            "rank",
+            256,
+            "the number of singular vectors",
+            whole=True,
+            search=Range(32, 512, log=True, whole=True),
+            option=True,
         ),
     )
 

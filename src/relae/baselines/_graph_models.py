@@ -192,8 +192,8 @@ class LTOCF(GraphModel):
         Parameter("intervals", 4, "the number of intervals between learned times", low=1, whole=True),
         Parameter("duration", 4.0, "the last time", low=0, above=True),
         Parameter("method", "rk4", "a solver of torchdiffeq", choices=("euler", "midpoint", "rk4", "dopri5")),
-        Parameter("residual", False, "whether the state at the start of an interval stays in that at its end"),
-        Parameter("time_learning_rate", 3e-4, "the step of Adam for the times; 0 leaves them as they are", low=0),
+        Parameter("residual", False, "keep the state at the start of an interval in that at its end"),
+        Parameter("time_learning_rate", 3e-4, "the learning rate of Adam for the times; 0 keeps them fixed", low=0),
         EMBEDDING_L2,
         *GRAPH_TRAINING,
     )
@@ -273,13 +273,13 @@ class HMLET(GraphModel):
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
         DIM,
         LAYERS.with_default(4, low=1),
-        Parameter("gates", "end", "which layers choose", choices=("end", "middle", "front", "all")),
-        Parameter("warm_up", 150, "epochs before the gates learn", low=0, whole=True),
-        Parameter("dropout", 0.2, "the dropout within the gates", low=0, high=1, below=True, option=True),
+        Parameter("gates", "end", "the layers that have gates", choices=("end", "middle", "front", "all")),
+        Parameter("warm_up", 150, "the number of epochs before the gates learn", low=0, whole=True),
+        Parameter("dropout", 0.2, "the dropout rate in the gates", low=0, high=1, below=True, option=True),
         Parameter(
-            "edge_dropout", 0.0, "the dropout of the edges, drawn anew for each batch", low=0, high=1, below=True
+            "edge_dropout", 0.0, "the dropout rate of the edges, drawn again for each batch", low=0, high=1, below=True
         ),
-        Parameter("gate_learning_rate", 1e-3, "the step of Adam for the gates", low=0),
+        Parameter("gate_learning_rate", 1e-3, "the learning rate of Adam for the gates", low=0),
         EMBEDDING_L2,
         *GRAPH_TRAINING,
     )

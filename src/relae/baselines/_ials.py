@@ -45,7 +45,7 @@ class IALS(HistoryRecommender):
 
         λ = p · (mean x of the interactions) / mean (|u| + a n)^ν over the users
 
-    so that the mean penalty of a user's factor is p, where interactions weigh 1. The best λ changes by orders of
+    so that the mean penalty on a user's factors is p, where interactions weigh 1. The best λ changes by orders of
     magnitude from data to data and with a; the best p mostly lies between 1 and 8, and a search over it wastes few
     trials.
 
@@ -56,7 +56,7 @@ class IALS(HistoryRecommender):
     penalty : float
         p. Tuning finds a better one.
     unobserved_weight : float
-        a, what a pair without an interaction weighs beside one with it.
+        a, the weight of a pair without an interaction, relative to one with it.
     epochs : int
         How often all factors are set.
     frequency_exponent : float
@@ -81,7 +81,7 @@ class IALS(HistoryRecommender):
         Parameter(
             "penalty",
             4.0,
-            "the mean penalty of a user's factor",
+            "the mean penalty on a user's factors",
             "p",
             low=0,
             above=True,
@@ -90,17 +90,17 @@ class IALS(HistoryRecommender):
         Parameter(
             "unobserved_weight",
             0.1,
-            "what a pair without an interaction weighs beside one with it",
+            "the weight of a pair without an interaction, relative to one with it",
             "a",
             low=0,
             above=True,
             search=Range(0.01, 0.5, log=True),
         ),
-        EPOCHS.with_default(16, help="how often all factors are set"),
+        EPOCHS.with_default(16, help="the number of updates of all factors"),
         Parameter(
             "frequency_exponent", 1.0, "how much more the factors of frequent users and items are penalized", "ν", low=0
         ),
-        Parameter("l2", None, "λ itself, in place of the penalty", "λ", low=0, above=True, option=True),
+        Parameter("l2", None, "λ itself, instead of `penalty`", "λ", low=0, above=True, option=True),
         SEED,
     )
 

@@ -103,11 +103,11 @@ class ItemKNN(Neighbours):
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
         NEIGHBOURS,
-        Parameter("nearest_by", "cosine", "what similarity is measured by", choices=("cosine", "count")),
+        Parameter("nearest_by", "cosine", "the measure of similarity", choices=("cosine", "count")),
         Parameter(
             "shrink",
             0.0,
-            "how many users more each item is taken to have, so that few users count less",
+            "the number of users added to each item, which reduces similarities based on few users",
             low=0,
             search=Range(0.1, 1000, log=True),
         ),

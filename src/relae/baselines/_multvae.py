@@ -61,15 +61,15 @@ class MultVAE(Trained):
         Parameter(
             "anneal_cap",
             1.0,
-            "the most that the divergence from the prior counts",
+            "the largest weight of the divergence from the prior",
             low=0,
             search=Range(0.05, 2.0, log=True),
         ),
-        Parameter("anneal_steps", 2000, "steps until it does", low=0, whole=True),
+        Parameter("anneal_steps", 2000, "the number of steps until that weight is reached", low=0, whole=True),
         Parameter(
             "weight_decay",
             0.2,
-            "what a step takes off all weights, in shares of the learning rate",
+            "the weight decay, relative to the learning rate",
             low=0,
             search=Range(0.01, 1.0, log=True),
         ),

@@ -19,8 +19,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         from relae import __version__
 
         typer.echo(f"relae {__version__}")
@@ -30,23 +30,23 @@ def _show_version(wanted: bool) -> None:
 @app.callback(help=_ABOUT)
 def relae(  # noqa: D103
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from, as RELAE_DEBUG=1 does.")
+        bool, typer.Option("--debug", help="Show the traceback of an error, as RELAE_DEBUG=1 does.")
     ] = False,
 ) -> None:
     pass
 
 
-def _paragraphs(text: str | None) -> str:
-    """Return a docstring with one line per paragraph, which a terminal of any width can break."""
+def _join_lines(text: str | None) -> str:
+    """Return a docstring with one line per paragraph, so that a terminal of any width can wrap it."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
 
 
 for _group in GROUPS:
     for _command in _group.COMMANDS:
-        app.command(help=_paragraphs(_command.__doc__), rich_help_panel=_group.TITLE)(_command)
+        app.command(help=_join_lines(_command.__doc__), rich_help_panel=_group.TITLE)(_command)
 app.add_typer(_datasets.app, name="datasets", rich_help_panel=paper_commands.TITLE)
 
 

@@ -1,4 +1,4 @@
-"""`relae compact`: a saved model made small, and what that costs."""
+"""`relae compact`: make a saved model smaller, and show how much accuracy it loses."""
 
 import time
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from rich.markup import escape
 
 from relae import store
 from relae._common.words import in_bytes
-from relae.cli._console import errors, facts, output, print_json
-from relae.cli._evaluate import judged_by, strangers
+from relae.cli._console import error_console, make_facts, output_console, print_json
+from relae.cli._evaluate import describe_unknown_items, make_split
 from relae.cli._model import open_with_dials, require
 from relae.cli._progress import progress_bar
 from relae.cli._wording import COMMAND_LINE
@@ -40,37 +40,37 @@ def compact(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Make the small model, save it, and judge both by the users of some data if asked to."""
+    """Make the small model and save it; with `on`, evaluate both models on the users of that data."""
     saved, _ = open_with_dials(path)
     model: LinearAutoencoder = require(saved.model, saved.model.closed_form, "compact")
     if out.resolve() == path.resolve():
         raise DataError(f"{out} is the model itself: name another --out")
-    console = errors()
-    chosen = Columns(**columns).check_weighting()
+    console = error_console()
+    table_columns = Columns(**columns).check_weighting()
     training = saved.histories
-    with store.reserve(out) as place:
+    with store.reserve(out) as target:
         if data is not None:
             with console.status(f"reading {data}"):
-                _, training = read_data(data, chosen)
+                _, training = read_data(data, table_columns)
         if training is None and not model.holds_histories:
             raise DataError(f"{path} was saved without its histories: name the data of its fit with --data")
         started = time.perf_counter()
         with progress_bar(console) as progress:
             small = model.compact(training, per_item=per_item, supports=supports, progress=progress)
             known, title = saved.histories, saved.info["title"]
-            store.save(small, place, form="auto", histories=known, title=title, progress=progress)
+            store.save(small, target, form="auto", histories=known, title=title, progress=progress)
         seconds = time.perf_counter() - started
     with progress_bar(console) as progress:
-        judged, notes = None, list[str]()
+        evaluations, notes = None, list[str]()
         if on is not None:
-            _, everyone = read_data(on, chosen, judging=True)
-            users, notes = _new_users(model, everyone, on, chosen, per_item)
+            _, everyone = read_data(on, table_columns, judging=True)
+            users, notes = _select_new_users(model, everyone, on, table_columns, per_item)
             ks = [min(_K, len(model.items_))]
             if users is not None:
-                split = judged_by(model, users, hide, seed)
-                notes += strangers(model, split, users)
-                both = [evaluate(each, split, _METRICS, ks, progress=progress) for each in (model, small)]
-                judged = Evaluations(both)
+                split = make_split(model, users, hide, seed)
+                notes += describe_unknown_items(model, split, users)
+                figures = [evaluate(each, split, _METRICS, ks, progress=progress) for each in (model, small)]
+                evaluations = Evaluations(figures)
     sizes = saved.size, store.open_model(out).size
     if as_json:
         print_json(
@@ -81,7 +81,7 @@ def compact(
                 "bytes": {"before": sizes[0], "after": sizes[1]},
                 "residual": small.residual_,
                 "seconds": seconds,
-                "judged": None if judged is None else [each.means for each in judged],
+                "judged": None if evaluations is None else [each.means for each in evaluations],
             }
         )
         for note in notes:
@@ -93,32 +93,34 @@ def compact(
         "saved in": f"{out}, {in_bytes(sizes[1])} instead of {in_bytes(sizes[0])}",
         "time": f"{seconds:.1f} s",
     }
-    output().print(facts(rows))
-    output().print()
+    output_console().print(make_facts(rows))
+    output_console().print()
     for note in notes:
-        output().print(note, soft_wrap=True)
-    if judged is not None:
-        output().print(judged.grid([f"{name}@{ks[0]}" for name in _METRICS]))
+        output_console().print(note, soft_wrap=True)
+    if evaluations is not None:
+        output_console().print(evaluations.grid([f"{name}@{ks[0]}" for name in _METRICS]))
         name = f"ndcg@{ks[0]}"
-        difference = judged[1].compare(judged[0])[name]
-        output().print(
+        difference = evaluations[1].compare(evaluations[0])[name]
+        output_console().print(
             f"compact − {path}: {name} {difference.difference:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}], "
-            f"{judged[1][name] / judged[0][name] - 1:+.2%}",
+            f"{evaluations[1][name] / evaluations[0][name] - 1:+.2%}",
             markup=False,
             soft_wrap=True,
         )
     elif on is None:
-        output().print("[dim]What it loses: relae compact … --on DATA, with users that are new to the model[/dim]")
+        output_console().print(
+            "[dim]What it loses: relae compact … --on DATA, with users that are new to the model[/dim]"
+        )
 
 
-def _new_users(
+def _select_new_users(
     model: LinearAutoencoder, data: Interactions, source: str, columns: Columns, per_item: int
 ) -> tuple[Interactions | None, list[str]]:
-    """Return the users of some data whom the model was not fitted to, None if there are none; and what to say of it.
+    """Return the users of `data` that the model was not fitted to, or None if there are none; and notes to show.
 
-    A model that is judged by the users of its fit looks better than it is.
+    A model looks better than it is when it is evaluated on the users it was fitted to.
     """
-    known = _known_users(model, data)
+    known = _find_known_users(model, data)
     if known is None:
         return data, [
             "[yellow]the model does not know the users of its fit: if some of these are among them, the figures are "
@@ -138,8 +140,8 @@ def _new_users(
     return data.select_users(~known), [f"[yellow]{left_out}[/yellow]"]
 
 
-def _known_users(model: LinearAutoencoder, data: Interactions) -> NDArray[np.bool_] | None:
-    """Tell which users a model was fitted to : (users,); None if it cannot be told."""
+def _find_known_users(model: LinearAutoencoder, data: Interactions) -> NDArray[np.bool_] | None:
+    """Return a mask of the users that a model was fitted to : (users,); None if the model does not know."""
     users = model.users_
     if users is not None and not users.positional:
         return users.positions(data.users.values) >= 0

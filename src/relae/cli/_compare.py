@@ -19,8 +19,8 @@ from relae.registry import KINDS, kind
 
 
 def compare(data: str, models: Sequence[str] | None, options: Mapping[str, Any], as_json: bool) -> bool:
-    """Compare (or go on), show the table, and save it; return whether no model failed by an unforeseen error."""
-    errors = _console.errors()
+    """Compare models, or continue a comparison; show and save the table; return False if a model crashed."""
+    errors = _console.error_console()
     with progress_bar(errors) as progress:
         run = experiments.compare(
             data,
@@ -34,13 +34,15 @@ def compare(data: str, models: Sequence[str] | None, options: Mapping[str, Any],
     if as_json:
         _console.print_json(run.record)
     else:
-        _show(_console.output(), run)
+        _show(_console.output_console(), run)
     return not any(each["trace"] for each in run.record["left_out"])
 
 
 def _describe_row(row: ComparisonRow, objective: str) -> str:
-    took = row.choose_seconds + row.fit_seconds + row.evaluate_seconds
-    return f"[dim]{KINDS[row.name]:<10} {objective} {row.evaluation[objective]:.4f}  {took:7.1f} s  {row.choice}[/dim]"
+    seconds = row.choose_seconds + row.fit_seconds + row.evaluate_seconds
+    return (
+        f"[dim]{KINDS[row.name]:<10} {objective} {row.evaluation[objective]:.4f}  {seconds:7.1f} s  {row.choice}[/dim]"
+    )
 
 
 def _show(console: Console, run: Run) -> None:
@@ -59,7 +61,7 @@ def _show(console: Console, run: Run) -> None:
 
 
 def _write_fit(run: Run) -> str:
-    """Return the command that fits the first model of a table to all of the data, ready for a shell."""
+    """Return the shell command that fits the first model of the table to all of the data."""
     name = next(iter(run.models))
     if run.path is not None:
         words = [f"--from {shlex.quote(str(run.path))}"]
@@ -68,6 +70,6 @@ def _write_fit(run: Run) -> str:
         defaults = kind(name)().get_params()
         values = {each: value for each, value in run.model.get_params().items() if value != defaults[each]}
         words += [f"--set {shlex.quote(f'{each}={write_value(value)}')}" for each, value in values.items()]
-    folders = (f"{name}-model{'' if at == 1 else f'-{at}'}" for at in count(1))
+    folders = (f"{name}-model{'' if number == 1 else f'-{number}'}" for number in count(1))
     folder = next(folder for folder in folders if not Path(folder).exists())
     return " ".join(["relae fit", *words, f"--out {folder}"])

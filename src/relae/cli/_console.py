@@ -1,4 +1,4 @@
-"""Where to write: results on stdout, everything else on stderr; in a terminal, a pipe or a file."""
+"""Consoles and tables: results go to stdout, everything else to stderr; to a terminal, a pipe or a file."""
 
 import json
 from collections.abc import Mapping
@@ -8,62 +8,64 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_PIPE_WIDTH = 120  # a pipe has no width of its own, whatever COLUMNS says: wide enough for a table with titles
+_PIPE_WIDTH = 120  # a pipe has no width, and COLUMNS is ignored for it: wide enough for a table with titles
 
 
-def output() -> "Console":
-    """Return the console of results."""
-    return _console(stderr=False)
+def output_console() -> "Console":
+    """Return the console for results (stdout)."""
+    return _make_console(stderr=False)
 
 
-def errors() -> "Console":
-    """Return the console of progress, notes and errors."""
-    return _console(stderr=True)
+def error_console() -> "Console":
+    """Return the console for progress, notes and errors (stderr)."""
+    return _make_console(stderr=True)
 
 
-def _console(stderr: bool) -> "Console":
+def _make_console(stderr: bool) -> "Console":
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH)
 
 
-def table(*columns: str, header: bool = True) -> "Table":
+def make_table(*columns: str, header: bool = True) -> "Table":
     """Return a table without lines.
 
-    A column that begins with `>` is of figures; one that begins with `~` is cut where the terminal is too narrow.
+    A title that begins with `>` aligns its column to the right; `~` lets a narrow terminal cut the column.
     """
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="cyan", show_header=header)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="cyan", show_header=header)
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        made.add_column(column.lstrip(">~"), justify=justify, no_wrap=True, ratio=1 if column.startswith("~") else None)
-    return made
+        table.add_column(
+            column.lstrip(">~"), justify=justify, no_wrap=True, ratio=1 if column.startswith("~") else None
+        )
+    return table
 
 
-def show_table(console: "Console", made: "Table") -> None:
-    """Print a table as wide as it is, or as the terminal."""
+def show_table(console: "Console", table: "Table") -> None:
+    """Print a table at its natural width, or at the width of the terminal if that is smaller."""
     from rich.measure import Measurement
 
-    natural = Measurement.get(console, console.options.update(width=10_000), made).maximum
-    if any(column.ratio for column in made.columns):
-        made.expand = natural > console.width
-    console.print(made)
+    natural = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    if any(column.ratio for column in table.columns):
+        table.expand = natural > console.width
+    console.print(table)
 
 
-def facts(rows: Mapping[str, str]) -> "Table":
+def make_facts(rows: Mapping[str, str]) -> "Table":
     """Return a table of names and values."""
     from rich.text import Text
 
-    made = table("", "", header=False)
-    made.columns[0].style = "cyan"
-    made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
+    table = make_table("", "", header=False)
+    table.columns[0].style = "cyan"
+    table.columns[1].no_wrap, table.columns[1].overflow = False, "fold"
     for name, value in rows.items():
-        made.add_row(name, Text(value))
-    return made
+        table.add_row(name, Text(value))
+    return table
 
 
 def print_json(value: Any) -> None:
-    """Print what a program reads: ASCII, which no terminal or locale can change."""
+    """Print a value as JSON in ASCII, which does not depend on the terminal or the locale."""
     print(json.dumps(value, indent=2))

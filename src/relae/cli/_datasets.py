@@ -1,4 +1,4 @@
-"""`relae datasets`: the benchmarks, what is known of them, their files and their figures."""
+"""`relae datasets`: list, download, export and measure the benchmark data sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relae._common.words import in_bytes
-from relae.cli._console import errors, output, print_json, table
+from relae.cli._console import error_console, make_table, output_console, print_json
 from relae.cli._options import JsonOption
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="datasets",
-    help="The benchmarks: list them, get them, and compare them with the paper.",
+    help="List, download and export the benchmark data sets, and compare them with the paper.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -28,31 +28,33 @@ app = typer.Typer(
 
 
 class TableFormat(StrEnum):
-    """How tables are written."""
+    """File formats of tables."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A data set; `relae datasets list` has them all.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The name of a data set; `relae datasets list` shows all of them.")
+]
 
 
 @app.command("list")
 def list_datasets(as_json: JsonOption = False) -> None:
-    """List the data sets, and which of them are here."""
+    """List the data sets, and show which of them are on this machine."""
     from relae import datasets
 
-    found = [datasets.get(name) for name in datasets.names()]
+    available = [datasets.get(name) for name in datasets.names()]
     if as_json:
-        print_json([_summary(dataset) for dataset in found])
+        print_json([_summarize(dataset) for dataset in available])
         return
-    shown = table("name", "paper", "here", ">users", ">items", ">interactions")
-    for dataset in found:
+    shown = make_table("name", "paper", "here", ">users", ">items", ">interactions")
+    for dataset in available:
         expected = dataset.expected
         counts = ["?"] * 3 if expected is None else [f"{n:,}" for n in vars(expected).values()]
         here = "embedded" if dataset.embedded else "[green]yes[/green]" if dataset.present else "[dim]missing[/dim]"
         shown.add_row(f"[bold]{dataset.name}[/bold]", "yes" if dataset.paper else "", here, *counts)
-    console = output()
+    console = output_console()
     console.print(shown)
     console.print("[dim]Counts are after each set's recipe. More: relae datasets info NAME[/dim]", soft_wrap=True)
 
@@ -66,10 +68,10 @@ def info(name: Name, as_json: JsonOption = False) -> None:
 
     dataset = datasets.get(name)
     if as_json:
-        print_json(_description(dataset))
+        print_json(_describe(dataset))
         return
-    console = output()
-    rows = table("", "", header=False)
+    console = output_console()
+    rows = make_table("", "", header=False)
     rows.columns[0].style = "cyan"
     rows.columns[1].no_wrap = False
     rows.columns[1].overflow = "fold"
@@ -90,7 +92,7 @@ def info(name: Name, as_json: JsonOption = False) -> None:
     rows.add_row("folder", escape(str(dataset.folder())))
     rows.add_row("here", "comes with the package" if dataset.embedded else "yes" if dataset.present else "no")
     for file in dataset.files:
-        rows.add_row("file", _file_in_words(file))
+        rows.add_row("file", _describe_file(file))
     if not dataset.present:
         way = dataset.by_hand or f"relae datasets get {dataset.name}"
         rows.add_row("to get it", way)
@@ -100,19 +102,19 @@ def info(name: Name, as_json: JsonOption = False) -> None:
 @app.command()
 def get(
     name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Fetch the files even if they are here.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Download the files even if they are already here.")] = False,
 ) -> None:
-    """Download a data set, or go on with a download that was interrupted, and check it."""
+    """Download a data set and check it; an interrupted download is continued."""
     from rich.markup import escape
 
     from relae import datasets
     from relae.cli._progress import progress_bar
 
     dataset = datasets.get(name)
-    with progress_bar(errors()) as progress:
+    with progress_bar(error_console()) as progress:
         dataset.download(progress, force)
     where = "comes with the package" if dataset.embedded else f"is in {escape(str(dataset.folder()))}"
-    console = output()
+    console = output_console()
     console.print(f"{dataset.title} {where}", soft_wrap=True)
     console.print(f"[dim]Licence: {dataset.licence}[/dim]", soft_wrap=True)
 
@@ -120,38 +122,40 @@ def get(
 @app.command()
 def export(
     name: Name,
-    out: Annotated[Path, typer.Option(help="The folder for interactions.csv and, where there are titles, items.csv.")],
-    kind: Annotated[TableFormat, typer.Option("--format", help="Of the two tables.")] = TableFormat.CSV,
+    out: Annotated[
+        Path, typer.Option(help="The folder to write: interactions.csv and, if the items have titles, items.csv.")
+    ],
+    kind: Annotated[TableFormat, typer.Option("--format", help="The format of the tables.")] = TableFormat.CSV,
 ) -> None:
-    """Write a data set, after its recipe, as tables to look at or to try the other commands on."""
+    """Write a data set as tables, after its preprocessing: to look at, or to try the other commands on."""
     from relae import datasets
     from relae.cli._tables import write_tables
 
     dataset = datasets.get(name)
-    with errors().status(f"reading {dataset.title}"):
+    with error_console().status(f"reading {dataset.title}"):
         data = dataset.load()
     for path, rows in write_tables(data, out, kind.value):
-        output().print(f"{path}: {rows:,} rows", markup=False, soft_wrap=True)
+        output_console().print(f"{path}: {rows:,} rows", markup=False, soft_wrap=True)
 
 
 @app.command()
 def stats(name: Name, as_json: JsonOption = False) -> None:
-    """Measure a data set after its recipe, and show the paper's figures beside ours."""
+    """Show statistics of a data set after its preprocessing, beside the paper's."""
     from relae import datasets
 
     dataset = datasets.get(name)
-    with errors().status(f"reading {dataset.title}"):
-        found = dataset.load().statistics()
-    comparisons = dataset.compare(found)
+    with error_console().status(f"reading {dataset.title}"):
+        statistics = dataset.load().statistics()
+    comparisons = dataset.compare(statistics)
     if as_json:
-        print_json(_measured(dataset, found, comparisons))
+        print_json(_describe_statistics(dataset, statistics, comparisons))
         return
-    _show_stats(output(), dataset, comparisons)
+    _show_stats(output_console(), dataset, comparisons)
 
 
 def _show_stats(console: Console, dataset: Dataset, comparisons: list[Comparison]) -> None:
     in_paper = dataset.paper is not None
-    shown = table(dataset.title, *([">paper"] if in_paper else []), ">ours", "")
+    shown = make_table(dataset.title, *([">paper"] if in_paper else []), ">ours", "")
     for row in comparisons:
         mark = {None: "", True: "[green]=[/green]", False: "[yellow]≠ differs[/yellow]"}[row.equal]
         shown.add_row(row.column, *([row.paper] if in_paper else []), row.ours, mark)
@@ -162,14 +166,14 @@ def _show_stats(console: Console, dataset: Dataset, comparisons: list[Comparison
         console.print("not among the paper's data sets", style="dim")
 
 
-def _file_in_words(file: DatasetFile) -> str:
+def _describe_file(file: DatasetFile) -> str:
     parts = [file.name + ("" if file.size is None else f", {in_bytes(file.size)}")]
     parts.append(file.url or "to be fetched by hand")
     parts.append("no md5 known" if file.md5 is None else f"md5 {file.md5}")
     return "\n".join(parts)
 
 
-def _summary(dataset: Dataset) -> dict[str, Any]:
+def _summarize(dataset: Dataset) -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
@@ -183,20 +187,20 @@ def _summary(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _description(dataset: Dataset) -> dict[str, Any]:
+def _describe(dataset: Dataset) -> dict[str, Any]:
     from dataclasses import asdict
 
-    words = ("recipe", "licence", "citation", "homepage", "note", "by_hand", "heldout")
+    fields = ("recipe", "licence", "citation", "homepage", "note", "by_hand", "heldout")
     return {
-        **_summary(dataset),
-        **{word: getattr(dataset, word) for word in words},
+        **_summarize(dataset),
+        **{field: getattr(dataset, field) for field in fields},
         "paper": None if dataset.paper is None else asdict(dataset.paper),
         "files": [asdict(file) for file in dataset.files],
     }
 
 
-def _measured(dataset: Dataset, found: Statistics, comparisons: list[Comparison]) -> dict[str, Any]:
+def _describe_statistics(dataset: Dataset, statistics: Statistics, comparisons: list[Comparison]) -> dict[str, Any]:
     from dataclasses import asdict
 
     table = [{**asdict(row), "equal": row.equal} for row in comparisons]
-    return {"name": dataset.name, "statistics": asdict(found), "table1": table, "note": dataset.note}
+    return {"name": dataset.name, "statistics": asdict(statistics), "table1": table, "note": dataset.note}

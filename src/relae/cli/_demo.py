@@ -1,4 +1,4 @@
-"""`relae demo`: the embedded data set, end to end."""
+"""`relae demo`: fit, evaluate and explain a model on the embedded data set."""
 
 import time
 from typing import Any
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from relae._common.words import in_bytes
-from relae.cli._console import errors, output
+from relae.cli._console import error_console, output_console
 from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.datasets import online_retail
@@ -24,9 +24,9 @@ _SIMILAR_TO = "22423"  # the regency cakestand, the shop's best-known product
 
 
 def show_demo() -> None:
-    """Load, fit, judge, recommend and explain, as a person would like to read it."""
+    """Load the data, fit and evaluate a model, recommend and explain, and show each step."""
     started = time.perf_counter()
-    console = output()
+    console = output_console()
     console.print(
         Panel.fit(
             "[bold]relae[/bold]  relaxed linear autoencoders: exact, fast, honest about the long tail",
@@ -38,7 +38,7 @@ def show_demo() -> None:
     held_out = hold_out_users(data, share=0.1, rng=np.random.default_rng(7))
     model = RDLAE(dropout=0.3)
     fit_started = time.perf_counter()
-    with progress_bar(errors()) as progress:
+    with progress_bar(error_console()) as progress:
         model.fit(held_out.train, progress=progress)
     _show_fit(console, model, held_out, time.perf_counter() - fit_started)
 
@@ -48,7 +48,7 @@ def show_demo() -> None:
     best = results.best(f"ndcg@{_K}").xi
     assert best is not None
     model = model.with_xi(best)
-    for row in _three_customers(held_out):
+    for row in _pick_customers(held_out):
         _show_customer(console, model, data, held_out, row)
     _show_similar(console, model, data)
     console.print(
@@ -59,13 +59,13 @@ def show_demo() -> None:
     )
 
 
-def _heading(console: Console, text: str) -> None:
+def _print_heading(console: Console, text: str) -> None:
     console.print()
     console.rule(f"[bold]{text}", align="left", style="cyan")
 
 
 def _show_data(console: Console, data: Interactions) -> None:
-    _heading(console, "The data: a year of an online gift shop")
+    _print_heading(console, "The data: a year of an online gift shop")
     facts = data.statistics()
     table = Table.grid(padding=(0, 2))
     table.add_row(
@@ -82,7 +82,7 @@ def _show_data(console: Console, data: Interactions) -> None:
 
 
 def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -> None:
-    _heading(console, "The fit: one inverse, exact")
+    _print_heading(console, "The fit: one inverse, exact")
     console.print(
         f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (a rule of thumb, not tuned), dropout = {model.dropout}, "
         f"on {held_out.train.n_users:,} customers; {len(held_out.users):,} others are held out.\n"
@@ -92,7 +92,7 @@ def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -
 
 
 def _show_trade_off(console: Console, model: RDLAE, results: Evaluations) -> None:
-    _heading(console, "The dial: accuracy and long tail over ξ, from that one fit")
+    _print_heading(console, "The dial: accuracy and long tail over ξ, from that one fit")
     low, high = model.xi_interval_
     table = Table(box=None, padding=(0, 2), header_style="cyan")
     table.add_column("ξ", justify="right")
@@ -115,19 +115,19 @@ def _show_trade_off(console: Console, model: RDLAE, results: Evaluations) -> Non
     )
 
 
-def _three_customers(held_out: Split) -> list[int]:
-    """Rows of three held-out customers whose history is neither a page nor a glance."""
+def _pick_customers(held_out: Split) -> list[int]:
+    """Return the rows of three held-out customers with histories of 12 to 30 products."""
     sizes = np.diff(held_out.histories.indptr)
-    fitting = np.flatnonzero((sizes >= 12) & (sizes <= 30))
-    return [int(row) for row in fitting[[len(fitting) // 4, len(fitting) // 2, 3 * len(fitting) // 4]]]
+    candidates = np.flatnonzero((sizes >= 12) & (sizes <= 30))
+    return [int(row) for row in candidates[[len(candidates) // 4, len(candidates) // 2, 3 * len(candidates) // 4]]]
 
 
 def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out: Split, row: int) -> None:
     [customer] = held_out.users.take(np.array([row]))
     history = list(data.items.take(held_out.histories[[row]].indices))
     hidden = set(data.items.take(held_out.truth[[row]].indices))
-    _heading(console, f"For customer {customer}, who is new to the model")
-    bought = ", ".join(_title(data, item) for item in history[:4])
+    _print_heading(console, f"For customer {customer}, who is new to the model")
+    bought = ", ".join(_format_title(data, item) for item in history[:4])
     console.print(f"bought {len(history)} products: {bought}, …", style="dim")
     ids, scores = model.recommend(history, k=5)
     table = Table(box=None, padding=(0, 2), header_style="cyan")
@@ -136,12 +136,13 @@ def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out:
     table.add_column("score", width=5, justify="right")
     table.add_column("because of", width=max(20, console.width - 58), no_wrap=True)
     for item, score in zip(ids, scores, strict=True):
-        why = model.explain(history, item)
+        explanation = model.explain(history, item)
         reasons = [
-            f"{_title(data, cause)} {share:.0%}" for cause, share in zip(why.items[:2], why.shares, strict=False)
+            f"{_format_title(data, cause)} {share:.0%}"
+            for cause, share in zip(explanation.items[:2], explanation.shares, strict=False)
         ]
         table.add_row(
-            "[green]✓[/green]" if item in hidden else "", _title(data, item), f"{score:.2f}", ", ".join(reasons)
+            "[green]✓[/green]" if item in hidden else "", _format_title(data, item), f"{score:.2f}", ", ".join(reasons)
         )
     console.print(table)
     hits = sum(item in hidden for item in ids)
@@ -149,16 +150,18 @@ def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out:
 
 
 def _show_similar(console: Console, model: RDLAE, data: Interactions) -> None:
-    _heading(console, f"Similar to {_title(data, _SIMILAR_TO)}")
+    _print_heading(console, f"Similar to {_format_title(data, _SIMILAR_TO)}")
     ids, scores = model.similar_items(_SIMILAR_TO, k=5)
     table = Table(box=None, padding=(0, 2), show_header=False)
     for item, score in zip(ids, scores, strict=True):
         table.add_row(
-            _title(data, item), Text("█" * max(1, round(20 * float(score / scores[0]))), style="cyan"), f"{score:.2f}"
+            _format_title(data, item),
+            Text("█" * max(1, round(20 * float(score / scores[0]))), style="cyan"),
+            f"{score:.2f}",
         )
     console.print(table)
     console.print("[dim]partial correlation: how two products go together once all others are accounted for[/dim]")
 
 
-def _title(data: Interactions, item: Any) -> str:
+def _format_title(data: Interactions, item: Any) -> str:
     return " ".join((data.title(item) or str(item)).split()).capitalize()

@@ -1,4 +1,4 @@
-"""`relae evaluate`: fit to a part and judge by the rest, or judge a saved model by other users."""
+"""`relae evaluate`: fit to a part of the data and evaluate on the rest, or evaluate a saved model on other users."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from relae._common.files import lock_file, write_text
 from relae._common.progress import Progress
 from relae.algebra import check_xi
 from relae.baselines import ContentKNN, Popularity, Random
-from relae.cli._console import errors, output
+from relae.cli._console import error_console, output_console
 from relae.cli._model import open_with_dials, require
 from relae.cli._parameters import choose_data, parse_parameters
 from relae.cli._progress import progress_bar
@@ -30,14 +30,14 @@ from relae.store import Saved
 from relae.tuning import check_users
 
 Result = Evaluation | Evaluations
-_KINDS = (".json", ".csv", ".md")
+_EXTENSIONS = (".json", ".csv", ".md")
 _HIDE = 0.2
 _KS = (20, 100)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which figures, and where they go."""
+class EvaluateOptions:
+    """The metrics to compute, and the output that they go to."""
 
     metrics: Sequence[str] | None
     ks: Sequence[int] | None
@@ -46,36 +46,36 @@ class Wanted:
     out: Path | None
 
     def check(self, model: HistoryRecommender) -> None:
-        """Refuse what cannot be, before anything is fitted."""
+        """Raise if an option is wrong for the model, before anything is fitted."""
         check_metrics(self.metrics or DEFAULT_METRICS)
         if self.ks is not None:
             check_ks(self.ks, max(self.ks))
-        if self.out is not None and self.out.suffix.lower() not in _KINDS:
+        if self.out is not None and self.out.suffix.lower() not in _EXTENSIONS:
             raise DataError(
-                f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_KINDS)}: name another file"
+                f"{self.out}: the extension {self.out.suffix!r} is none of {', '.join(_EXTENSIONS)}: name another file"
             )
         for xi in self.xis or ():
             require(model, "xi" in model.dials, "--xis")
             check_xi(xi)
 
-    def reserved(self) -> AbstractContextManager[None]:
-        """Hold the file that the figures go to, if they go to one."""
+    def lock_output(self) -> AbstractContextManager[None]:
+        """Lock the output file, if there is one."""
         return nullcontext() if self.out is None else lock_file(self.out)
 
-    def of(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
-        """Judge a fitted model."""
-        options: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
+    def judge(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
+        """Evaluate a fitted model on a split."""
+        keywords: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
         n = split.n_candidates
         ks = self.ks or [k for k in _KS if k <= n] or [n]
-        result: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **options)
+        result: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **keywords)
         return result
 
 
-def of_data(
+def evaluate_data(
     source: str | None,
     columns: Mapping[str, Any],
     parameters: Mapping[str, Any],
-    wanted: Wanted,
+    options: EvaluateOptions,
     *,
     run: Path | None,
     division: Mapping[str, Any],
@@ -83,56 +83,56 @@ def of_data(
     solver: str,
     dtype: str,
 ) -> None:
-    """Fit to the training part, and judge by the test users."""
+    """Fit to the training part, and evaluate on the test users."""
     if source is not None and (Path(source) / "model.json").exists():
         raise DataError(f"{source} is a model: say by whose data to judge it, with --on DATA")
     if hide is not None:
         raise DataError("--hide is for a saved model with --on DATA: use --split and --share here")
     tuned = None if run is None else Run.read(run)
-    source, chosen = choose_data(source, columns, tuned)
-    model, how = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
-    wanted.check(model)
-    usual = Division() if tuned is None else tuned.division
-    console = errors()
-    with wanted.reserved():
+    source, table_columns = choose_data(source, columns, tuned)
+    model, fit_solver = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
+    options.check(model)
+    default_division = Division() if tuned is None else tuned.division
+    console = error_console()
+    with options.lock_output():
         with console.status(f"reading {source}"):
-            divided = divide_data(source, chosen, usual._replace(**division))
+            divided = divide_data(source, table_columns, default_division._replace(**division))
         check_users(model, divided.test)
         with progress_bar(console) as progress:
-            model.fit_with(divided.test.train, solver=how, progress=progress)
-            result = wanted.of(model, divided.test, progress)
+            model.fit_with(divided.test.train, solver=fit_solver, progress=progress)
+            result = options.judge(model, divided.test, progress)
             if divided.test.candidates is not None:
-                result = _add_baselines(model, result, wanted, divided.test, progress)
+                result = _add_baselines(model, result, options, divided.test, progress)
         words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
         low = COMMAND_LINE.text(divided.low_ratings)
-        _show(result, wanted, words + ([escape(low)] if low else []))
+        _show(result, options, words + ([escape(low)] if low else []))
 
 
 def _add_baselines(
-    model: HistoryRecommender, result: Result, wanted: Wanted, split: Split, progress: Progress
+    model: HistoryRecommender, result: Result, options: EvaluateOptions, split: Split, progress: Progress
 ) -> Evaluations:
-    """Return the figures of a model beside those of neighbours by features, popularity and chance."""
+    """Return the evaluation of a model beside those of ContentKNN, Popularity and Random."""
     rivals: list[HistoryRecommender] = [] if split.train.features is None else [ContentKNN()]
     rivals += [Popularity(), Random()]
-    plain = replace(wanted, xis=None)
+    plain = replace(options, xis=None)
     rows = list(result) if isinstance(result, Evaluations) else [result]
     for rival in rivals:
         if type(rival) is not type(model):
-            rows.append(cast(Evaluation, plain.of(rival.fit(split.train, progress=progress), split, progress)))
+            rows.append(cast(Evaluation, plain.judge(rival.fit(split.train, progress=progress), split, progress)))
     return Evaluations(rows)
 
 
-def of_model(
+def evaluate_model(
     path: str | None,
     source: str,
     columns: Mapping[str, Any],
-    wanted: Wanted,
+    options: EvaluateOptions,
     *,
     hide: float | None,
     seed: int | None,
     refused: Mapping[str, Any],
 ) -> None:
-    """Judge a saved model by all users of some data, of whom a share of the items is hidden."""
+    """Evaluate a saved model on all users of some data: a share of each user's items is hidden."""
     if path is None:
         raise DataError("there is no MODEL to judge with --on: name the folder of one")
     for name, value in refused.items():
@@ -145,34 +145,34 @@ def of_model(
             f"{name} finds its users by their whole histories, of which --on hides a share: judge one that is fitted "
             f"to the rest, with `relae evaluate {source} --model {name.lower()} --split weak`"
         )
-    wanted.check(model)
-    console = errors()
-    with wanted.reserved():
+    options.check(model)
+    console = error_console()
+    with options.lock_output():
         with console.status(f"reading {source}"):
-            chosen = Columns(**columns).check_weighting()
-            title, data = read_data(source, chosen, judging=True)
-        split = judged_by(model, data, _HIDE if hide is None else hide, seed or 0)
+            table_columns = Columns(**columns).check_weighting()
+            title, data = read_data(source, table_columns, judging=True)
+        split = make_split(model, data, _HIDE if hide is None else hide, seed or 0)
         with progress_bar(console) as progress, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnknownItemsWarning)  # said below, with more figures
-            result = wanted.of(model, split, progress)
-        notes = strangers(model, split, data) + acquaintances(saved, split)
-        low = COMMAND_LINE.text(describe_low_ratings(source, chosen, data))
+            warnings.simplefilter("ignore", UnknownItemsWarning)  # a note below says more
+            result = options.judge(model, split, progress)
+        notes = describe_unknown_items(model, split, data) + describe_known_users(saved, split)
+        low = COMMAND_LINE.text(describe_low_ratings(source, table_columns, data))
         notes = [*([escape(low)] if low else []), *notes]
-        _show(result, wanted, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
+        _show(result, options, [f"[bold]{escape(path)}[/bold], judged by {escape(title)}", *notes])
 
 
-def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: int) -> Split:
-    """Return a split of all users of some data, with popularity as the model has learned it.
+def make_split(model: HistoryRecommender, data: Interactions, hide: float, seed: int) -> Split:
+    """Return a split of all users of some data, with the item popularity of the model's training data.
 
-    Its items are the model's, and after them those that only the data has, which the model cannot find.
+    Its items are those of the model, followed by those that only the data has, which the model cannot recommend.
     """
     parts = hold_out_items(data, hide, rng=np.random.default_rng(seed))
     new = data.items.values[model.items_.positions(data.items.values) < 0]
-    items = _together(model.items_, Ids(new))
+    items = _concatenate_ids(model.items_, Ids(new))
     counts = np.concatenate([model.item_counts_, np.zeros(len(new), np.int64)])
     histories, truth = (encode(Interactions(m, items=data.items), items).matrix for m in (parts.histories, parts.truth))
     return Split(
-        Interactions(_counted(counts, model.n_users_), items=items),
+        Interactions(_make_count_matrix(counts, model.n_users_), items=items),
         parts.users,
         histories,
         truth,
@@ -182,24 +182,24 @@ def judged_by(model: HistoryRecommender, data: Interactions, hide: float, seed: 
     )
 
 
-def _together(ours: Ids, new: Ids) -> Ids:
-    """Return the ids of two axes, one after the other; as text if one of them has numbers and the other has not."""
+def _concatenate_ids(known: Ids, new: Ids) -> Ids:
+    """Return the ids of two axes, one after the other; as text if only one of them has integers."""
     if not len(new):
-        return ours
-    listed = [*ours.values.tolist(), *new.values.tolist()]
-    return Ids(listed if ours.kind == new.kind else [str(value) for value in listed])
+        return known
+    listed = [*known.values.tolist(), *new.values.tolist()]
+    return Ids(listed if known.kind == new.kind else [str(value) for value in listed])
 
 
-def _counted(counts: Any, n_users: int) -> sp.csr_array:
-    """Return a matrix with so many users per item, which is all that evaluation asks of the training data."""
+def _make_count_matrix(counts: Any, n_users: int) -> sp.csr_array:
+    """Return a matrix with the specified users per item; evaluation needs only these counts of the training data."""
     rows = np.concatenate([np.arange(count) for count in counts])
     indptr = np.concatenate([[0], np.cumsum(counts)])
     columns = sp.csc_array((np.ones(len(rows), np.float32), rows, indptr), shape=(n_users, len(counts)))
     return sp.csr_array(columns)
 
 
-def strangers(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
-    """Describe how many items the model does not know."""
+def describe_unknown_items(model: HistoryRecommender, split: Split, data: Interactions) -> list[str]:
+    """Return a note on how many items the model does not know; empty if it knows all."""
     unknown = int(np.count_nonzero(model.items_.positions(data.items.values) < 0))
     if not unknown:
         return []
@@ -211,8 +211,8 @@ def strangers(model: HistoryRecommender, split: Split, data: Interactions) -> li
     ]
 
 
-def acquaintances(saved: Saved, split: Split) -> list[str]:
-    """Describe how many of the users the model has been fitted to."""
+def describe_known_users(saved: Saved, split: Split) -> list[str]:
+    """Return a note on how many users the model was fitted to; empty if there are none."""
     if saved.histories is None:
         return []
     known = int(np.count_nonzero(saved.histories.users.positions(split.users.values) >= 0))
@@ -224,20 +224,20 @@ def acquaintances(saved: Saved, split: Split) -> list[str]:
     ]
 
 
-# --- results -----------------------------------------------------------------------------------------------------
+# Results
 
 
-def _show(result: Result, wanted: Wanted, words: Sequence[str]) -> None:
+def _show(result: Result, options: EvaluateOptions, words: Sequence[str]) -> None:
     """Show the result, or print it as JSON, and write it to a file."""
-    out = wanted.out
+    out = options.out
     if out is not None:
-        write_text(out, _write(result, out.suffix.lower()))
-    if wanted.as_json:
+        write_text(out, _to_text(result, out.suffix.lower()))
+    if options.as_json:
         for note in words[1:]:
-            errors().print(note)
+            error_console().print(note)
         print(result.to_json())
         return
-    console = output()
+    console = output_console()
     for line in words:
         console.print(line)
     console.print()
@@ -246,7 +246,7 @@ def _show(result: Result, wanted: Wanted, words: Sequence[str]) -> None:
         console.print(f"\n[dim]saved: {escape(str(out))}[/dim]", soft_wrap=True)
 
 
-def _write(result: Result, kind: str) -> str:
+def _to_text(result: Result, kind: str) -> str:
     if kind == ".json":
         return result.to_json() + "\n"
     return result.to_polars().write_csv() if kind == ".csv" else result.to_markdown()

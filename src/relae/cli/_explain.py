@@ -10,10 +10,11 @@ from relae._common.checks import check_whole
 from relae._common.words import in_count
 from relae.catalog import Catalog
 from relae.cli import _histories
-from relae.cli._console import errors, output, print_json, show_table, table
+from relae.cli._console import error_console, make_table, output_console, print_json, show_table
 from relae.cli._histories import UserHistories
-from relae.cli._items import find_column, name_unknown, readable
-from relae.cli._model import open_with_dials, require, show_dials
+from relae.cli._items import clean_text, find_column, name_unknown
+from relae.cli._model import format_dials, open_with_dials, require
+from relae.cli._parse import parse_names
 from relae.models import dial_values
 from relae.store import Saved
 
@@ -29,7 +30,7 @@ def explain(
     k: int,
     as_json: bool,
 ) -> None:
-    """Show why an item has its score, in the k items of the history that matter most."""
+    """Show what the k most important items of a history add to the score of an item."""
     check_whole("k", k)
     source = _histories.check_source(**{"history": history, "history_file": history_file, "for": user})
     saved, model = open_with_dials(path, dials)
@@ -52,7 +53,9 @@ def explain(
         return
     if histories.unknown_items:
         unknown = name_unknown(catalog, histories.unknown_items)
-        errors().print(f"unknown to the model, and ignored: {unknown}", style="yellow", markup=False, soft_wrap=True)
+        error_console().print(
+            f"unknown to the model, and ignored: {unknown}", style="yellow", markup=False, soft_wrap=True
+        )
     _show(answer, k, seen)
 
 
@@ -67,21 +70,21 @@ def _read_history(
     if source == "for":
         return _histories.select_users(saved, [user or ""])
     if source == "history":
-        return _histories.encode_single(catalog, _histories.split_ids(history))
+        return _histories.encode_single(catalog, parse_names(history))
     assert history_file is not None
     return _histories.encode_single(catalog, _histories.read_ids(history_file))
 
 
 def _show(answer: dict[str, Any], k: int, seen: str) -> None:
-    console, record, reasons = output(), answer["item"], answer["because"]
-    name = readable(record["title"]) or readable(record["item"])
+    console, record, reasons = output_console(), answer["item"], answer["because"]
+    name = clean_text(record["title"]) or clean_text(record["item"])
     known = f"{in_count(record['popularity'], 'user')}, {record['group']}"
-    about = f"  item {readable(record['item'])}, {known}, {show_dials(answer)}"
+    about = f"  item {clean_text(record['item'])}, {known}, {format_dials(answer)}"
     console.print(Text.assemble((name, "bold"), (about, "dim")))
     if seen:
         console.print(f"{seen}, so that it is recommended only with --include-seen", style="yellow")
     console.print(f"score {answer['score']:.4f} =")
-    shown = table(">adds", ">share", "item", "~title")
+    shown = make_table(">adds", ">share", "item", "~title")
     largest = sorted(reasons, key=lambda reason: -abs(reason["contribution"]))[:k]
     kept = [reason for reason in reasons if any(reason is other for other in largest)]
     for reason in kept:
@@ -89,8 +92,8 @@ def _show(answer: dict[str, Any], k: int, seen: str) -> None:
         shown.add_row(
             Text(f"{reason['contribution']:+.4f}", style=style),
             Text(f"{reason['share']:.0%}", style=style),
-            Text(readable(reason["item"])),
-            Text(readable(reason["title"])),
+            Text(clean_text(reason["item"])),
+            Text(clean_text(reason["title"])),
         )
     rest = sum(reason["contribution"] for reason in reasons) - sum(reason["contribution"] for reason in kept)
     if len(reasons) > len(kept):

@@ -1,4 +1,4 @@
-"""`relae figures`: the paper's analysis of one data set, as pictures and as tables."""
+"""`relae figures`: draw the paper's figures for one data set, and write their numbers."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = ("fig1", "fig2", "fig3", "fig4", "fig5")
-_AT_MOST = 5  # lines in Figure 1
+_MAX_LINES = 5  # in Figure 1
 
 
-class _Asked(NamedTuple):
-    """What figures are made of."""
+class _Inputs(NamedTuple):
+    """The data and parameters of the figures."""
 
     data: Interactions
     split: Split
@@ -51,52 +51,52 @@ def figures(
     only: list[str] | None = None,
     seed: int = 0,
 ) -> None:
-    """Make the paper's five figures for one data set; each is written as soon as it is done.
+    """Draw the paper's five figures for one data set, and write each as soon as it is done.
 
     Parameters
     ----------
     data
-        What Figures 1 and 2 decompose.
+        The interactions that Figures 1 and 2 decompose.
     split
-        What Figures 3 to 5 fit to and judge by: users held out, as in the paper.
+        The split that Figures 3 to 5 fit to and evaluate on: users held out, as in the paper.
     title
         The name of the data.
     out
         The folder for fig1.png, fig1.svg, fig1.csv and so on.
     l2, l2s, dropouts, xis
-        λ where it is fixed, and the values of λ, dropout and ξ to go over; by the data if not given.
+        λ where it is fixed, and the values of λ, dropout and ξ to try; chosen from the data if None.
     only
-        Some of "fig1" to "fig5" (or "1" to "5"); all if not given.
+        Some of "fig1" to "fig5" (or "1" to "5"); all if None.
     seed
-        Of everything that is drawn.
+        The seed of all random numbers.
     """
-    wanted = _wanted(only)
-    console, errors = _console.output(), _console.errors()
+    names = _parse_only(only)
+    console, errors = _console.output_console(), _console.error_console()
     table = Table(box=None, padding=(0, 2, 1, 0), show_header=False)
     table.add_column(no_wrap=True, style="bold cyan")
     table.add_column()
-    asked = _Asked(data, split, l2, l2s, dropouts, xis, seed)
+    inputs = _Inputs(data, split, l2, l2s, dropouts, xis, seed)
     known: Sensitivity | None = None
     with lock_folder(out), progress_bar(errors) as progress:
-        for name in wanted:
-            found, figure = _made(name, asked, title, known, progress)
-            if isinstance(found, Sensitivity) and found.parameter == "xi":
-                known = found  # its unconstrained end is a model of Figures 4 and 5
+        for name in names:
+            result, figure = _make_figure(name, inputs, title, known, progress)
+            if isinstance(result, Sensitivity) and result.parameter == "xi":
+                known = result  # Figures 4 and 5 reuse its unconstrained model (ξ = 1)
             contents = {
-                "csv": _csv(found.to_polars()),
+                "csv": _to_csv(result.to_polars()),
                 "png": analysis.render(figure, "png"),
                 "svg": analysis.render(figure, "svg"),
             }
             for kind, content in contents.items():
                 write_bytes(out / f"{name}.{kind}", content)
-            table.add_row(f"Figure {name[3:]}", escape(analysis.finding(found)))
+            table.add_row(f"Figure {name[3:]}", escape(analysis.finding(result)))
     console.print(f"[bold]{escape(title)}[/bold]\n")
     console.print(table)
-    listed = ", ".join(f"{name}.png" for name in wanted)
+    listed = ", ".join(f"{name}.png" for name in names)
     console.print(f"{escape(str(out))}: {listed}; the same as .svg, and the numbers as .csv", soft_wrap=True)
 
 
-def _wanted(only: list[str] | None) -> list[str]:
+def _parse_only(only: list[str] | None) -> list[str]:
     if only is None:
         return list(NAMES)
     names = {name if name.startswith("fig") else f"fig{name}" for name in only}
@@ -108,39 +108,39 @@ def _wanted(only: list[str] | None) -> list[str]:
     return sorted(names)
 
 
-def _made(
-    name: str, asked: _Asked, title: str, known: Sensitivity | None, progress: Progress
+def _make_figure(
+    name: str, inputs: _Inputs, title: str, known: Sensitivity | None, progress: Progress
 ) -> tuple[Spectrum | Components | Sensitivity, "Figure"]:
-    """Return the numbers and the picture of one figure; each draws from a generator of its own."""
-    rng = np.random.default_rng([asked.seed, int(name[3:])])
+    """Return the numbers and the picture of one figure; each uses its own random generator."""
+    rng = np.random.default_rng([inputs.seed, int(name[3:])])
     if name == "fig1":
-        spectrum = analysis.spectrum(asked.data, _some(asked.l2s), rng=rng, progress=progress)
+        spectrum = analysis.spectrum(inputs.data, _select_few(inputs.l2s), rng=rng, progress=progress)
         return spectrum, analysis.plot_spectrum(spectrum, title)
     if name == "fig2":
-        components = analysis.components(asked.data, asked.l2, rng=rng, progress=progress)
+        components = analysis.components(inputs.data, inputs.l2, rng=rng, progress=progress)
         return components, analysis.plot_components(components, title)
-    rng = np.random.default_rng(asked.seed)  # the same resampled users in all three
+    rng = np.random.default_rng(inputs.seed)  # the same resampled users in all three
     compute: dict[str, Callable[[], Sensitivity]] = {
-        "fig3": lambda: analysis.sensitivity_xi(asked.split, asked.l2, asked.xis, rng=rng, progress=progress),
-        "fig4": lambda: analysis.sensitivity_l2(asked.split, asked.l2s, known=known, rng=rng, progress=progress),
+        "fig3": lambda: analysis.sensitivity_xi(inputs.split, inputs.l2, inputs.xis, rng=rng, progress=progress),
+        "fig4": lambda: analysis.sensitivity_l2(inputs.split, inputs.l2s, known=known, rng=rng, progress=progress),
         "fig5": lambda: analysis.sensitivity_dropout(
-            asked.split, asked.dropouts, asked.l2, known=known, rng=rng, progress=progress
+            inputs.split, inputs.dropouts, inputs.l2, known=known, rng=rng, progress=progress
         ),
     }
-    found = compute[name]()
-    return found, analysis.plot_sensitivity(found, title)
+    sensitivity = compute[name]()
+    return sensitivity, analysis.plot_sensitivity(sensitivity, title)
 
 
-def _some(l2s: Sequence[float] | None) -> list[float] | None:
-    """Return a few of many values, the first and the last among them."""
+def _select_few(l2s: Sequence[float] | None) -> list[float] | None:
+    """Return at most `_MAX_LINES` of the values, evenly spread from the smallest to the largest."""
     if l2s is None:
         return None
     values = sorted(l2s)
-    places = np.unique(np.linspace(0, len(values) - 1, min(_AT_MOST, len(values))).round().astype(int))
-    return [values[place] for place in places]
+    positions = np.unique(np.linspace(0, len(values) - 1, min(_MAX_LINES, len(values))).round().astype(int))
+    return [values[position] for position in positions]
 
 
-def _csv(frame: "pl.DataFrame") -> bytes:
+def _to_csv(frame: "pl.DataFrame") -> bytes:
     import polars as pl
 
     return frame.with_columns(pl.col(pl.Float64).round_sig_figs(7)).write_csv().encode()

@@ -1,4 +1,4 @@
-"""`relae fit`: from data to a model folder."""
+"""`relae fit`: fit a model to data, and save it as a folder."""
 
 import shlex
 import time
@@ -14,8 +14,8 @@ from rich.markup import escape
 from relae import store
 from relae._common.words import in_bytes
 from relae.baselines import Trained
-from relae.cli._cluster import connected, on_cluster, partitions
-from relae.cli._console import errors, facts, output, print_json
+from relae.cli._cluster import connect, make_cluster_solver, open_partitions
+from relae.cli._console import error_console, make_facts, output_console, print_json
 from relae.cli._model import describe_extensions, describe_fit, describe_users
 from relae.cli._parameters import choose_data, parse_parameters
 from relae.cli._progress import progress_bar
@@ -43,40 +43,40 @@ def fit(
     scheduler: str | None,
     as_json: bool,
 ) -> None:
-    """Fit to all of the data, save, and show what was made."""
+    """Fit a model to all of the data, save it, and show a summary."""
     started = time.perf_counter()
     tuned = None if run is None else Run.read(run)
-    source, chosen = choose_data(source, columns, tuned)
-    model, how = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
+    source, table_columns = choose_data(source, columns, tuned)
+    model, fit_solver = choose_model(*parse_parameters(parameters, tuned), tuned, solver=solver, dtype=dtype)
     if not histories and not model.folds_in:
         raise DataError(
             f"{type(model).__name__} finds its users by their histories, which are part of it: leave --no-histories "
             "out, or take a model that folds in new users, such as RDLAE"
         )
-    checkpoint = _checkpoint(model, out, time_budget)
-    console = errors()
+    checkpoint = _choose_checkpoint(model, out, time_budget)
+    console = error_console()
     if scheduler is not None and not isinstance(model, LinearAutoencoder):
         raise DataError(f"a cluster fits linear autoencoders, and not {type(model).__name__}: leave --scheduler out")
-    with store.reserve(out) as target, connected(scheduler) as client:
+    with store.reserve(out) as target, connect(scheduler) as client:
         if checkpoint is not None and checkpoint.exists():
             console.print(f"[dim]going on from {escape(str(checkpoint))}[/dim]", soft_wrap=True)
         data: Interactions | Partitions
         with console.status(f"reading {source}"):
             if client is not None and any(mark in source for mark in "*?["):
-                title, data = source, partitions(source, chosen, client)
+                title, data = source, open_partitions(source, table_columns, client)
             else:
-                title, data = read_data(source, chosen)
+                title, data = read_data(source, table_columns)
         known = data if isinstance(data, Interactions) else None
         if known is not None and client is None and isinstance(model, LinearAutoencoder):
-            target.check_room(_size_on_disk(how, known, form, histories))
+            target.check_room(_forecast_size(fit_solver, known, form, histories))
         with progress_bar(console) as progress:
             model.fit_with(
                 cast(Interactions, data),  # partitions only for linear autoencoders, which take them
                 progress=progress,
-                solver=how if client is None else on_cluster(how, client),
+                solver=fit_solver if client is None else make_cluster_solver(fit_solver, client),
                 checkpoint=checkpoint,
                 time_budget=time_budget,
-                feature_weight=chosen.feature_weight,
+                feature_weight=table_columns.feature_weight,
             )
             fitted = time.perf_counter()
             store.save(
@@ -93,13 +93,13 @@ def fit(
     seconds = {"fit": fitted - started, "save": time.perf_counter() - fitted}
     if as_json:
         statistics = {} if known is None else {"statistics": asdict(known.statistics())}
-        print_json({**_summary(saved), **statistics, "seconds": seconds})
+        print_json({**_summarize(saved), **statistics, "seconds": seconds})
         return
-    _show(output(), saved, model, title, seconds, tuned)
+    _show(output_console(), saved, model, title, seconds, tuned)
 
 
-def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
-    """Return the file beside the folder that a training is kept in; None for a model that is fitted at once."""
+def _choose_checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None) -> Path | None:
+    """Return the path of the training checkpoint, beside the folder; None for a model without epochs."""
     if model.trains:
         path = out.absolute()
         return path.with_name(f"{path.name}.training")
@@ -108,17 +108,17 @@ def _checkpoint(model: HistoryRecommender, out: Path, time_budget: float | None)
     return None
 
 
-def _size_on_disk(solver: Solver, data: Interactions, form: str, histories: bool) -> int:
-    """Return the bytes that the folder will have; an error if the model cannot be saved as asked."""
-    chosen = plan(*matrix_shape(data), solver=solver)
-    own = as_solver(chosen.solver, dtype=solver.dtype, neighbours=solver.neighbours)
+def _forecast_size(solver: Solver, data: Interactions, form: str, histories: bool) -> int:
+    """Return the size of the model folder in bytes; raise if the model cannot be saved in this form."""
+    fit_plan = plan(*matrix_shape(data), solver=solver)
+    planned_solver = as_solver(fit_plan.solver, dtype=solver.dtype, neighbours=solver.neighbours)
     try:
-        return store.forecast_size(data, own, form=form, histories=histories)
+        return store.forecast_size(data, planned_solver, form=form, histories=histories)
     except ValueError as error:
         raise DataError(f"{error}: choose another --form or --solver") from None
 
 
-def _summary(saved: store.Saved) -> dict[str, Any]:
+def _summarize(saved: store.Saved) -> dict[str, Any]:
     info = saved.info
     return {
         "path": str(saved.path),
@@ -127,11 +127,11 @@ def _summary(saved: store.Saved) -> dict[str, Any]:
     }
 
 
-def _precision(model: LinearAutoencoder) -> str:
-    chosen = model.plan_
-    if chosen.exact:
-        return f"‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e} ({chosen.solver} solver, {chosen.dtype})"
-    return f"each item by its {chosen.chosen.square:,} nearest, solved to {model.residual_:.0e} ({chosen.dtype})"
+def _describe_precision(model: LinearAutoencoder) -> str:
+    fit_plan = model.plan_
+    if fit_plan.exact:
+        return f"‖(G+Λ)Pv − v‖/‖v‖ = {model.residual_:.0e} ({fit_plan.solver} solver, {fit_plan.dtype})"
+    return f"each item by its {fit_plan.chosen.square:,} nearest, solved to {model.residual_:.0e} ({fit_plan.dtype})"
 
 
 def _show(
@@ -157,7 +157,7 @@ def _show(
         rows["parameters"] = f"l2 {model.l2_:g}, dropout {model.dropout:g}, ξ {model.xi:g}{by}"
         rows |= describe_extensions(model)
         kind = "exact to" if model.plan_.exact else "approximate"
-        rows[kind] = _precision(model)
+        rows[kind] = _describe_precision(model)
         rows["form"] = f"{saved.info['fitted']['form']}, ξ stays free"
     else:
         rows |= describe_fit(model)
@@ -170,7 +170,7 @@ def _show(
         "saved in": f"{saved.path}, {in_bytes(saved.size)}",
         "time": f"{seconds['fit']:.1f} s to read and fit, {seconds['save']:.1f} s to save",
     }
-    console.print(facts(rows))
+    console.print(make_facts(rows))
     if isinstance(model, LinearAutoencoder) and model.l2 is None:
         console.print(
             "\n[yellow]Nothing was tuned:[/yellow] "
@@ -179,7 +179,7 @@ def _show(
     folder = shlex.quote(str(saved.path))
     console.print(
         f"\n[dim]Next:[/dim] relae serve {escape(folder)}\n"
-        f"      relae recommend {escape(folder)} {escape(_whose(saved))}",
+        f"      relae recommend {escape(folder)} {escape(_write_example_option(saved))}",
         soft_wrap=True,
     )
 
@@ -190,8 +190,8 @@ def _describe_rank(model: HistoryRecommender, run: Run) -> str:
     return f"{run.path}, number {rank} of {len(names)} in its table by the {run.objective} of the test users"
 
 
-def _whose(saved: store.Saved) -> str:
-    """Return the option of `relae recommend` that says for whom: two popular items, or a user whom the model knows."""
+def _write_example_option(saved: store.Saved) -> str:
+    """Return an example option for `relae recommend`: two popular items as a history, or a known user."""
     model = saved.model
     if not model.folds_in and saved.histories is not None:
         return f"--for {shlex.quote(str(saved.histories.users.values[0]))}"

@@ -1,4 +1,4 @@
-"""Histories for the command line: written in it, in a file, of users by id, or of all users of a table."""
+"""Histories for the command line: from an option, a file, saved users, or a table."""
 
 import json
 import sys
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from relae.catalog import Catalog
-from relae.cli._items import name_unknown, show_examples, show_similar_ids, suggest
+from relae.cli._items import name_unknown, suggest, suggest_examples, suggest_similar_ids
 from relae.cli._messages import render_filter
+from relae.cli._parse import parse_names
 from relae.data import Ids, Interactions
 from relae.errors import DataError
 from relae.linalg import Csr
@@ -24,32 +25,27 @@ class UserHistories:
     """Histories on the columns of a model, their users, and the items that the model does not know."""
 
     matrix: Csr  # (users, items)
-    users: Ids | None  # None for a history that is nobody's
+    users: Ids | None  # None for a history without a user
     unknown: int = 0
     unknown_items: Sequence[Any] = ()  # of a single history
-    seen: Csr | None = None  # other items that the users have had : (users, items)
-    dropped: Mapping[str, int] = field(default_factory=dict)  # users of a table who have no history, by filter
+    seen: Csr | None = None  # items outside the history that the users have seen : (users, items)
+    dropped: Mapping[str, int] = field(default_factory=dict)  # number of users dropped from a table, by filter
 
     def describe_seen(self, column: int) -> str:
-        """Say whether the user of a single history has had an item: in it, seen beside it, or not."""
+        """Return where the user of a single history has seen an item; an empty text if nowhere."""
         if column in self.matrix.indices:
             return "in the history"
         return "seen beside the history" if self.seen is not None and column in self.seen.indices else ""
 
 
 def check_source(**options: Any) -> str:
-    """Return the name of the one option that says whose history; none or several are an error."""
+    """Return the one option that specifies the history; raise if there is none, or more than one."""
     names = {name: f"--{name.replace('_', '-')}" for name in options}
     used = [name for name, value in options.items() if value not in (None, False, [])]
     if len(used) != 1:
         got = " and ".join(names[name] for name in used) or "nothing"
         raise DataError(f"whose history? Give one of {', '.join(names.values())}; got {got}")
     return used[0]
-
-
-def split_ids(text: str | None) -> list[str] | None:
-    """Return ids that are separated by commas."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def read_ids(path: Path) -> Any:
@@ -70,28 +66,28 @@ def read_ids(path: Path) -> Any:
 
 
 def combine_ids(text: str | None, file: Path | None) -> list[str] | None:
-    """Return the ids of an option and of its file together; None without both."""
+    """Return the ids of an option and of its file together; None if neither is given."""
     if text is None and file is None:
         return None
-    return [*(split_ids(text) or []), *(map(str, read_ids(file)) if file is not None else [])]
+    return [*(parse_names(text) or []), *(map(str, read_ids(file)) if file is not None else [])]
 
 
 def encode_single(catalog: Catalog, history: Any) -> UserHistories:
-    """Return one history, a list of ids or a mapping from ids to weights; one of unknown items alone is an error."""
+    """Encode one history, a list of ids or a mapping from ids to weights; raise if all of its items are unknown."""
     encoded = encode(history, catalog.items)
     if not encoded.single:
         raise DataError("several histories at once come as a table: --histories TABLE")
     ids = list(history)
-    unknown = [ids[at] for at in np.flatnonzero(catalog.items.positions(ids) < 0)]
+    unknown = [ids[position] for position in np.flatnonzero(catalog.items.positions(ids) < 0)]
     if ids and len(unknown) == len(ids):
-        hint = "" if any(suggest(catalog, item) for item in unknown[:3]) else show_examples(catalog, str(ids[0]))
+        hint = "" if any(suggest(catalog, item) for item in unknown[:3]) else suggest_examples(catalog, str(ids[0]))
         raise DataError(f"the model knows no item of the history, {name_unknown(catalog, unknown)}{hint}")
     return UserHistories(encoded.matrix, None, encoded.unknown, unknown)
 
 
 def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
     """Return the saved histories of some users."""
-    known = saved_histories(saved)
+    known = require_histories(saved)
     users = list(dict.fromkeys(users))
     rows = known.users.positions(users)
     for user, row in zip(users, rows.tolist(), strict=True):
@@ -102,14 +98,14 @@ def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
             raise DataError(
                 f"user {user!r} was dropped by {render_filter(reason)} before the fit: give a --history instead"
             )
-        hint = show_similar_ids(user, known.users)
+        hint = suggest_similar_ids(user, known.users)
         raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{hint}")
     selected = known.select_users(rows)
     return UserHistories(selected.matrix, selected.users, seen=selected.seen)
 
 
-def saved_histories(saved: Saved) -> Interactions:
-    """Return the histories of the users of the fit; an error if they were not saved."""
+def require_histories(saved: Saved) -> Interactions:
+    """Return the histories of the training users; raise if they were not saved."""
     if saved.histories is None:
         raise DataError(
             f"{saved.path} was saved without the users' histories: give a --history, or fit it again with --histories"
@@ -118,7 +114,7 @@ def saved_histories(saved: Saved) -> Interactions:
 
 
 def encode_table(model: HistoryRecommender, data: Interactions) -> UserHistories:
-    """Return the histories of all users of a table."""
+    """Encode the histories of all users of a table."""
     encoded = encode(data, model.items_)
     dropped = {} if data.dropped is None else data.dropped.counts()
     return UserHistories(encoded.matrix, data.users, encoded.unknown, seen=encoded.seen, dropped=dropped)

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from relae._common.words import in_bytes
 from relae.catalog import Catalog, Item
-from relae.cli._console import errors, facts, output, print_json, show_table, table
-from relae.cli._items import readable
+from relae.cli._console import error_console, make_facts, make_table, output_console, print_json, show_table
+from relae.cli._items import clean_text
 from relae.cli._model import describe_extensions, describe_fit, describe_users, open_with_dials
 from relae.store import Saved
 
@@ -26,7 +26,7 @@ _FORMS = {
 
 def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
     """Show the model, the data it was fitted to, its arrays and its most popular items."""
-    with errors().status(f"checking {path}" if verify else f"opening {path}"):
+    with error_console().status(f"checking {path}" if verify else f"opening {path}"):
         saved, model = open_with_dials(path, verify=verify)
     catalog = Catalog(model)
     popular = [catalog.record(column) for column in catalog.popular[:_POPULAR].tolist()]
@@ -34,7 +34,7 @@ def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
         held = {"holds_histories": model.holds_histories}
         print_json({**saved.info, **held, "size": saved.size, "verified": verify, "popular": popular})
         return
-    _show(output(), saved, popular, verify)
+    _show(output_console(), saved, popular, verify)
 
 
 def _show(console: Console, saved: Saved, popular: list[Item], verified: bool) -> None:
@@ -66,15 +66,15 @@ def _show(console: Console, saved: Saved, popular: list[Item], verified: bool) -
         "on disk": f"{in_bytes(saved.size)} in {saved.path}",
         "checksums": "every one checked, all agree" if verified else "of the arrays not checked; --verify does",
     }
-    console.print(facts(rows))
+    console.print(make_facts(rows))
     console.print()
-    arrays = table("array", "type", ">shape", ">bytes")
+    arrays = make_table("array", "type", ">shape", ">bytes")
     for name, entry in info["arrays"].items():
         shape = " × ".join(f"{side:,}" for side in entry["shape"])
         arrays.add_row(name, np.dtype(entry["dtype"]).name, shape, f"{entry['bytes']:,}")
     console.print(arrays)
     console.print()
-    items = table("most popular", "~title", ">users")
+    items = make_table("most popular", "~title", ">users")
     for entry in popular:
-        items.add_row(Text(readable(entry["item"])), Text(readable(entry["title"])), f"{entry['popularity']:,}")
+        items.add_row(Text(clean_text(entry["item"])), Text(clean_text(entry["title"])), f"{entry['popularity']:,}")
     show_table(console, items)

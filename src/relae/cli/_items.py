@@ -1,4 +1,4 @@
-"""Items on the terminal: look-ups that say which items are unknown, and which may be meant."""
+"""Look up items by id; suggest similar ids for those that are unknown."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -8,27 +8,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae.catalog import Catalog
-from relae.cli._console import errors
+from relae.cli._console import error_console
 from relae.data import Ids
 from relae.errors import DataError
 from relae.ranking import check_k
 
-_EXAMPLES = 3  # ids that are shown where one is unknown
-_NAMED = 5  # unknown items that are named
-_USUAL_K = 10  # the default, which is cut without a word
+_EXAMPLES = 3  # similar ids shown for an unknown one
+_NAMED = 5  # unknown items shown by id
+_USUAL_K = 10  # the default of --k, which is reduced without a note
 
 
 def find_column(catalog: Catalog, item: str) -> int:
-    """Return the column of an item; an error says which one may be meant."""
+    """Return the column of an item; raise with similar ids if it is unknown."""
     [column] = catalog.items.positions([item])
     if column < 0:
-        hint = suggest(catalog, item) or show_examples(catalog, item)
+        hint = suggest(catalog, item) or suggest_examples(catalog, item)
         raise DataError(f"item {item!r} is unknown to the model{hint}")
     return int(column)
 
 
 def find_columns(catalog: Catalog, items: Sequence[str] | None, option: str) -> NDArray[np.int64] | None:
-    """Return the columns of those items of an option that are known; a line on stderr names the others."""
+    """Return the columns of the known items of an option; list the unknown ones on stderr."""
     if items is None:
         return None
     columns = catalog.items.positions(items)
@@ -39,7 +39,7 @@ def find_columns(catalog: Catalog, items: Sequence[str] | None, option: str) -> 
             f"{': ' if unknown else ''}{name_unknown(catalog, unknown)}"
         )
     if unknown:
-        errors().print(
+        error_console().print(
             f"{len(unknown):,} of {len(items):,} items of {option} are unknown to the model, and ignored: "
             f"{name_unknown(catalog, unknown)}",
             style="yellow",
@@ -50,43 +50,43 @@ def find_columns(catalog: Catalog, items: Sequence[str] | None, option: str) -> 
 
 
 def limit_k(catalog: Catalog, k: int, option: str) -> int:
-    """Return k, or the number of items if there are fewer, which a line on stderr says."""
+    """Return k, reduced to the number of items if there are fewer; print a note on stderr then."""
     count = len(catalog.items)
     if check_k(k) > max(count, _USUAL_K):
-        errors().print(f"{option} {k:,} is cut to the {count:,} items that there are", style="yellow")
+        error_console().print(f"{option} {k:,} is cut to the {count:,} items that there are", style="yellow")
     return min(k, count)
 
 
 def name_unknown(catalog: Catalog, unknown: Sequence[Any]) -> str:
-    """Return some unknown items, each with what may be meant by it."""
+    """Return the first unknown items as text, each with similar known items."""
     others = ", …" if len(unknown) > _NAMED else ""
-    return ", ".join(f"{readable(item)}{suggest(catalog, item)}" for item in unknown[:_NAMED]) + others
+    return ", ".join(f"{clean_text(item)}{suggest(catalog, item)}" for item in unknown[:_NAMED]) + others
 
 
 def suggest(catalog: Catalog, unknown: Any) -> str:
-    """Return the items that may be meant by an unknown id as a hint, or nothing."""
-    names = (f"{catalog.ids[at]} {readable(catalog.titles[at])}".rstrip() for at in catalog.suggest(unknown))
+    """Return a hint with known items similar to an unknown id; an empty text if there are none."""
+    names = (f"{catalog.ids[at]} {clean_text(catalog.titles[at])}".rstrip() for at in catalog.suggest(unknown))
     listed = ", ".join(names)
     return f" (did you mean {listed}?)" if listed else ""
 
 
-def show_examples(catalog: Catalog, text: str) -> str:
-    """Return how many items there are, and some ids that look like `text`."""
-    return f": it has {len(catalog.items):,} items{show_similar_ids(text, catalog.items)}"
+def suggest_examples(catalog: Catalog, text: str) -> str:
+    """Return a hint with the number of items, and some ids similar to `text`."""
+    return f": it has {len(catalog.items):,} items{suggest_similar_ids(text, catalog.items)}"
 
 
-def show_similar_ids(text: str, ids: Ids) -> str:
-    """Return the ids that look like `text`, or a few of all, as a hint."""
+def suggest_similar_ids(text: str, ids: Ids) -> str:
+    """Return a hint with ids similar to `text`, or else with a few of all ids."""
     if alike := ids.alike(text):
         return f"; did you mean {', '.join(map(str, alike))}?"
-    if ids.kind == "int" or len(ids) > 200_000:  # a number is like any other number
+    if ids.kind == "int" or len(ids) > 200_000:  # similar numbers say nothing, and many ids take long
         return f", such as {', '.join(map(str, ids.values[:_EXAMPLES]))}"
     close = get_close_matches(text, ids.values.tolist(), n=_EXAMPLES) or ids.values[:_EXAMPLES].tolist()
     return f", such as {', '.join(close)}"
 
 
-def readable(text: Any) -> str:
-    """Return a title or an id on one line, without control characters; nothing if there is none."""
+def clean_text(text: Any) -> str:
+    """Return a title or an id on one line, without control characters; an empty text for None."""
     if text is None:
         return ""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in str(text)).split())

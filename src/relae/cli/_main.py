@@ -1,4 +1,4 @@
-"""Run a command and end the process: an error is one line and exit code 2, with a traceback only for --debug."""
+"""Run a command and end the process: an error is one line and exit code 2; --debug shows the traceback."""
 
 import os
 import signal
@@ -18,16 +18,16 @@ from relae.cli._messages import is_usage, render, render_error
 
 _DEBUG = "--debug"
 _HELP = {"-h", "--help", "--version"}
-_LEAST_SPACE = LIBRARY_BYTES + 400_000_000  # for Python, NumPy and what a small model takes
-_INTERRUPTED, _TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
+_LEAST_SPACE = LIBRARY_BYTES + 400_000_000  # for Python, NumPy and a small model
+_INTERRUPTED, _TERMINATED = 130, 143  # 128 + the number of the signal, as in shells
 
 
 def run(app: typer.Typer) -> NoReturn:
-    """Run a command line, and end the process as a shell expects it."""
+    """Run a command, and end the process with the exit code that a shell expects."""
     arguments = [argument for argument in sys.argv[1:] if argument != _DEBUG]
     debug = len(arguments) < len(sys.argv) - 1 or os.environ.get("RELAE_DEBUG", "") not in ("", "0")
     warnings.showwarning = _show_warning
-    if sys.stdout is None:  # Python's way to say that it is closed
+    if sys.stdout is None:  # None if stdout is closed
         _fail("stdout is closed, so that there is nowhere to show a result: give > /dev/null to do without")
     limit = address_space_limit()
     if limit is not None and limit < _LEAST_SPACE and not _HELP & set(arguments):
@@ -36,11 +36,11 @@ def run(app: typer.Typer) -> NoReturn:
             "needed before there is any data: raise the limit"
         )
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # an old terminal shows ξ as a question mark rather than an error
+        if hasattr(stream, "reconfigure"):  # a terminal without UTF-8 shows ξ as a question mark
             stream.reconfigure(errors="replace")
     terminated: list[int] = []
     try:
-        with _terminated_like_interrupted(terminated):
+        with _handle_signals(terminated):
             code = app(arguments, prog_name="relae", standalone_mode=False)
             sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
@@ -58,24 +58,24 @@ def run(app: typer.Typer) -> NoReturn:
 
 
 @contextmanager
-def _terminated_like_interrupted(signals: list[int]) -> Iterator[None]:
-    """Let SIGTERM end a command as Ctrl-C does, so that it leaves no half-written files; and note that it came."""
+def _handle_signals(signals: list[int]) -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that no partly written files remain; add it to `signals` when it comes."""
 
     def terminate(number: int, frame: FrameType | None) -> None:
         signals.append(number)
         interrupt(number, frame)
 
-    wanted = {signal.SIGINT: (signal.default_int_handler, interrupt), signal.SIGTERM: (signal.SIG_DFL, terminate)}
+    handlers = {signal.SIGINT: (signal.default_int_handler, interrupt), signal.SIGTERM: (signal.SIG_DFL, terminate)}
     before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():  # only there signals can be handled
-        before = {sig: usual for sig, (usual, _) in wanted.items() if signal.getsignal(sig) is usual}
+    if threading.current_thread() is threading.main_thread():  # only the main thread can handle signals
+        before = {sig: default for sig, (default, _) in handlers.items() if signal.getsignal(sig) is default}
     try:
         for sig in before:
-            signal.signal(sig, wanted[signal.Signals(sig)][1])
+            signal.signal(sig, handlers[signal.Signals(sig)][1])
         yield
     finally:
-        for sig, usual in before.items():
-            signal.signal(sig, usual)
+        for sig, default in before.items():
+            signal.signal(sig, default)
 
 
 def _fail(text: str) -> NoReturn:
@@ -89,6 +89,6 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _leave_pipe() -> NoReturn:
-    """End quietly when nobody reads any more; what is still buffered goes nowhere."""
+    """Exit without a message when the reader of stdout is gone; discard the buffered output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)

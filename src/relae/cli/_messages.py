@@ -1,4 +1,4 @@
-"""Errors and warnings as one line, with the parameters that they name written as options of the command line."""
+"""Render errors and warnings as one line, with parameters written as command-line options."""
 
 import errno
 import shlex
@@ -19,10 +19,10 @@ def render(message: Any) -> str:
 
 def render_option(option: Option) -> str:
     """Return a parameter as it is typed: `--min-rating 4`, or `--set validation_share=0` if it has no option."""
-    if option.name in _options():
-        return _typed(option)
-    if option.name in _settable() and option.value is not None:
-        return f"--set {_quoted(f'{option.name}={_value_text(option)}')}"
+    if option.name in _list_options():
+        return _write_option(option)
+    if option.name in _list_parameters() and option.value is not None:
+        return f"--set {_quote(f'{option.name}={_write_value(option)}')}"
     return str(option)
 
 
@@ -33,27 +33,27 @@ def render_filter(text: str) -> str:
 
 
 def render_error(error: Exception, arguments: Sequence[str] = ()) -> str:
-    """Return an error as one line that says what to do; nothing if it has been said, as by a page of help."""
+    """Return an error as one line; an empty text if the parser has already shown a message."""
     if is_usage(error):
-        return _usage(error, arguments)
+        return _render_usage(error, arguments)
     if isinstance(error, RelaeError):
         return render(error)
     if isinstance(error, MemoryError):
-        return f"out of memory{_in_brackets(error)}: use fewer users or items, or a machine with more; see `relae plan`"
+        return f"out of memory{_bracket(error)}: use fewer users or items, or a machine with more; see `relae plan`"
     if isinstance(error, ModuleNotFoundError):
-        return f"{error.name} is not installed: {_how_to_install(error.name)}"
+        return f"{error.name} is not installed: {_advise_install(error.name)}"
     if isinstance(error, OSError):
         file = "" if error.filename is None else f": {error.filename}"
         if error.errno == errno.ENOSPC:
             return f"the disk is full{file}: {_NO_SPACE}"
         return f"{error.strerror or one_line(error) or type(error).__name__}{file}"
-    if isinstance(error, ValueError) and type(error).__module__ == "builtins":  # a value that cannot be, as --loss 2
+    if isinstance(error, ValueError) and type(error).__module__ == "builtins":  # a wrong value, such as --loss 2
         return one_line(error)
-    return f"unexpected {type(error).__name__}{_in_brackets(error)}; this is a bug, and --debug shows where"
+    return f"unexpected {type(error).__name__}{_bracket(error)}; this is a bug, and --debug shows where"
 
 
 def is_usage(error: Any) -> bool:
-    """Return whether the parser raised an error; its class is Typer's or click's, by the version of Typer."""
+    """Return True for an error of the parser; its class depends on the version of Typer."""
     return callable(getattr(error, "format_message", None))
 
 
@@ -62,57 +62,57 @@ def one_line(text: Any) -> str:
     return " ".join(str(text).split())
 
 
-# --- options -------------------------------------------------------------------------------------------------------
+# Options
 
 
-def _typed(option: Option) -> str:
+def _write_option(option: Option) -> str:
     flag = f"--{option.name.replace('_', '-')}"
     if option.value is None or option.value is True:
         return flag
     if option.value is False:
         return f"--no-{flag[2:]}"
-    return f"{flag} {_quoted(_value_text(option))}"
+    return f"{flag} {_quote(_write_value(option))}"
 
 
-def _value_text(option: Option) -> str:
+def _write_value(option: Option) -> str:
     return "…" if option.value is ... else str(option.value)
 
 
-def _quoted(value: str) -> str:
-    """Return a value as a shell takes it; the sign for any value stays as it is."""
+def _quote(value: str) -> str:
+    """Quote a value for a shell; leave "…", which stands for any value, as it is."""
     return value if "…" in value else shlex.quote(value)
 
 
 @cache
-def _options() -> frozenset[str]:
+def _list_options() -> frozenset[str]:
     """Return the names of the options of all commands, with _ for -."""
     from typer.main import get_command
 
-    from relae.cli import app  # an error is rare, and the start is quick without it
+    from relae.cli import app  # late, because it is slow and only needed for errors
 
     commands: list[Any] = [get_command(app)]
-    for command in commands:  # groups add theirs
+    for command in commands:  # groups add their commands to the list
         commands += getattr(command, "commands", {}).values()
     flags = [flag for command in commands for parameter in command.params for flag in parameter.opts]
     return frozenset(flag[2:].replace("-", "_") for flag in flags if flag.startswith("--"))
 
 
 @cache
-def _settable() -> frozenset[str]:
+def _list_parameters() -> frozenset[str]:
     """Return the names of all parameters of all models."""
     from relae.registry import KINDS, kind
 
     return frozenset(parameter.name for model in KINDS for parameter in kind(model).PARAMETERS)
 
 
-# --- errors that are not ours --------------------------------------------------------------------------------------
+# Errors of the parser and of Python
 
 
-def _usage(error: Any, arguments: Sequence[str]) -> str:
+def _render_usage(error: Any, arguments: Sequence[str]) -> str:
     text = one_line(error.format_message()).rstrip(".")
     if not text:
         return ""
-    value = _value(getattr(error, "param", None), arguments)
+    value = _find_value(getattr(error, "param", None), arguments)
     text = text.replace(": Value error, ", ": ")
     if value and repr(value) not in text:
         text = text.replace("Invalid value for", f"Invalid value {value!r} for", 1)
@@ -121,7 +121,7 @@ def _usage(error: Any, arguments: Sequence[str]) -> str:
     return f"{text[:1].lower()}{text[1:]}" + (f" See {see}" if text.endswith("?") else f"; see {see}")
 
 
-def _value(parameter: Any, arguments: Sequence[str]) -> str:
+def _find_value(parameter: Any, arguments: Sequence[str]) -> str:
     """Return the value of an option, if it is among the arguments."""
     for option in getattr(parameter, "opts", ()):
         for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
@@ -132,11 +132,11 @@ def _value(parameter: Any, arguments: Sequence[str]) -> str:
     return ""
 
 
-def _in_brackets(error: Exception) -> str:
+def _bracket(error: Exception) -> str:
     text = one_line(error)
     return f" ({text})" if text else ""
 
 
-def _how_to_install(module: str | None) -> str:
+def _advise_install(module: str | None) -> str:
     extra = _EXTRAS.get((module or "").split(".")[0])
     return f"pip install 'relae[{extra}]'" if extra else "install relae again"

@@ -1,4 +1,4 @@
-"""A saved model on the command line: open it, ask for an ability, and describe it."""
+"""Open, check and describe a saved model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from relae.store import Saved, open_model
 def open_with_dials(
     path: Path, dials: Mapping[str, float] | None = None, *, verify: bool = False
 ) -> tuple[Saved, HistoryRecommender]:
-    """Open a saved model, and return it with other values of its dials."""
+    """Open a saved model; return it, and a copy with the specified dials."""
     saved = open_model(path, verify=verify)
     if not dials:
         return saved, saved.model
@@ -23,15 +23,17 @@ def open_with_dials(
     return saved, require(saved.model, dials.keys() <= set(saved.model.dials), names).with_dials(**dials)
 
 
-def require(model: HistoryRecommender, ability: bool, what: str) -> Any:
-    """Return a model that has an ability; an error names what needs it."""
+def require(model: HistoryRecommender, ability: bool, feature: str) -> Any:
+    """Return the model if it has an ability; raise otherwise, naming the command or option that needs it."""
     if not ability:
-        raise DataError(f"{what} needs a linear autoencoder such as RDLAE, and this model is a {type(model).__name__}")
+        raise DataError(
+            f"{feature} needs a linear autoencoder such as RDLAE, and this model is a {type(model).__name__}"
+        )
     return model
 
 
-def show_dials(answer: Mapping[str, Any]) -> str:
-    """Return the dials of an answer as a person reads them, such as "ξ = 0.4, α = 0.1"; ξ is there even if it is 0."""
+def format_dials(answer: Mapping[str, Any]) -> str:
+    """Return the dials of a result as text, such as "ξ = 0.4, α = 0.1"; dials that are 0 are left out, except ξ."""
     values = ((dial, answer[dial.name]) for dial in DIALS)
     return ", ".join(
         f"{dial.label} = {value:g}" for dial, value in values if value or (dial.name == "xi" and value is not None)
@@ -39,7 +41,7 @@ def show_dials(answer: Mapping[str, Any]) -> str:
 
 
 def describe_users(saved: Saved) -> str:
-    """Say what a folder tells of the users of the fit."""
+    """Describe the data on its training users that a model folder contains."""
     if saved.info["data"]["histories"]:
         seen, dropped = saved.info["data"].get("seen", 0), saved.histories.dropped if saved.histories else None
         more = f"; {seen:,} pairs that they have seen beside these are never recommended" if seen else ""
@@ -53,12 +55,12 @@ def describe_users(saved: Saved) -> str:
 
 
 def describe_fit(model: HistoryRecommender) -> dict[str, str]:
-    """Return the facts of a model about its fit, without the data, of which a folder tells more."""
+    """Return the facts about the fit of a model, without its data, which is shown separately."""
     return {name: text for name, text in model.facts().items() if name != "fitted to"}
 
 
 def describe_extensions(model: Any) -> dict[str, str]:
-    """Return the norms and features of a closed-form model in words, without those that it does not have."""
+    """Describe the norms and features of a closed-form model, if it has any."""
     extensions = (parameter for parameter in FAMILY if parameter.title)
     values = {each: getattr(model, f"{each.name}_" if each.kind == "fit" else each.name) for each in extensions}
     norms = ", ".join(f"{each.title} {each.symbol} {value:g}" for each, value in values.items() if value)

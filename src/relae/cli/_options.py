@@ -1,4 +1,4 @@
-"""How to name DATA, MODEL and what they consist of: the same words in every command."""
+"""Options and arguments that several commands share, so that they have the same names and help everywhere."""
 
 import inspect
 import re
@@ -20,19 +20,19 @@ from relae.solvers import NEIGHBOURS
 _TABLE = "Columns of a table, weights and features"
 _SPLIT = "Validation and test"
 _PARAMETERS = "The model and its parameters"
-_HISTORY = "Whose history"
-_ROWS = "Where to"
+_HISTORY = "History"
+_ROWS = "Output"
 
-Given = dict[str, Any]
-"""The options that were given, by name."""
+OptionValues = dict[str, Any]
+"""The values of the options on the command line, by name."""
 
 
-ModelName = StrEnum("ModelName", {name.upper(): name for name in KINDS})  # type: ignore[misc]  # one registry
-"""What can be fitted."""
+ModelName = StrEnum("ModelName", {name.upper(): name for name in KINDS})  # type: ignore[misc]  # from the registry
+"""The models that can be fitted."""
 
 
 class RowFormat(StrEnum):
-    """How rows are written."""
+    """File formats of rows."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -40,63 +40,69 @@ class RowFormat(StrEnum):
 
 
 DATA_HELP = (
-    "A CSV, TSV or Parquet file, a folder of such files, a quoted pattern of their names, a folder with train.txt and "
-    "test.txt, or the name of a benchmark."
+    "A CSV, TSV or Parquet file, a folder of such files, a quoted file pattern such as 'log-*.csv', a folder with "
+    "train.txt and test.txt, or the name of a benchmark."
 )
 
 DataArgument = Annotated[str, typer.Argument(metavar="DATA", help=DATA_HELP)]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a model that `relae fit` made.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="The folder of a saved model.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 SplitOption = Annotated[
     str | None,
     typer.Option(
-        help="auto (if not given), paper, strong (users held out), weak (items held out), last (of each user), time, "
-        "or new-items (items that nobody is known to have, for cold start).",
+        help="How to split the data: auto (the default), paper, strong (hold out users), weak (hold out items of each "
+        "user), last (hold out the last item of each user), time, or new-items (hold out whole items: cold start).",
         rich_help_panel=_SPLIT,
     ),
 ]
 ShareOption = Annotated[
     float | None,
     typer.Option(
-        help="What is held out for validation, and again for the test; 0.1 if not given.", rich_help_panel=_SPLIT
+        help="The share held out for validation, and the same share for the test; 0.1 by default.",
+        rich_help_panel=_SPLIT,
     ),
 ]
-SeedOption = Annotated[
-    int | None, typer.Option(help="Of what is drawn at random; 0 if not given.", rich_help_panel=_SPLIT)
-]
+SeedOption = Annotated[int | None, typer.Option(help="The random seed; 0 by default.", rich_help_panel=_SPLIT)]
 
 FromOption = Annotated[
     Path | None,
     typer.Option(
         "--from",
         metavar="RUN",
-        help="The folder of a run of `relae tune`, or of `relae compare` (the first of its table, or --model): its "
-        "choice, its DATA and its columns, where no others are given.",
+        help="Use the result of a run of `relae tune` or `relae compare` in this folder: its DATA, its columns and its "
+        "best model (or its best --model). Other options override these.",
         rich_help_panel=_PARAMETERS,
     ),
 ]
 SolverOption = Annotated[
-    str, typer.Option(help="auto, exact (primal or dual), primal, dual, or local (an approximation for huge catalogs).")
+    str, typer.Option(help="auto, exact (primal or dual), primal, dual, or local (approximate, for very many items).")
 ]
-DtypeOption = Annotated[str, typer.Option(help="float32 or float64.")]
+DtypeOption = Annotated[str, typer.Option(help="The precision: float32 or float64.")]
 
-HistoryOption = Annotated[str | None, typer.Option(help="Ids of items, separated by commas.", rich_help_panel=_HISTORY)]
+HistoryOption = Annotated[
+    str | None, typer.Option(help="The ids of the items in the history, separated by commas.", rich_help_panel=_HISTORY)
+]
 HistoryFileOption = Annotated[
     Path | None,
     typer.Option(
-        help="A file with an id per line, a JSON list of ids, or a JSON object from ids to weights; - is stdin.",
+        help="A file with one item id per line, a JSON list of ids, or a JSON object that maps ids to weights; - reads "
+        "stdin.",
         rich_help_panel=_HISTORY,
     ),
 ]
 OutOption = Annotated[
     Path | None,
-    typer.Option(help="The file (.parquet, .csv, .jsonl), which is there whole or not at all.", rich_help_panel=_ROWS),
+    typer.Option(
+        help="The file to write (.parquet, .csv, .jsonl); it appears only when it is complete.", rich_help_panel=_ROWS
+    ),
 ]
 FormatOption = Annotated[
     RowFormat | None,
     typer.Option(
-        "--format", help="Of the rows; by the name of the file if not given, csv on stdout.", rich_help_panel=_ROWS
+        "--format",
+        help="The format of the rows; by default from the name of the file, and csv on stdout.",
+        rich_help_panel=_ROWS,
     ),
 ]
 UserIdsOption = Annotated[
@@ -104,96 +110,103 @@ UserIdsOption = Annotated[
     typer.Option(
         "--for",
         metavar="ID",
-        help="A user whose history the model has kept; can be repeated.",
+        help="A user whose history is saved with the model; can be repeated.",
         rich_help_panel=_HISTORY,
     ),
 ]
 UserIdOption = Annotated[
     str | None,
-    typer.Option("--for", metavar="ID", help="A user whose history the model has kept.", rich_help_panel=_HISTORY),
+    typer.Option("--for", metavar="ID", help="A user whose history is saved with the model.", rich_help_panel=_HISTORY),
 ]
 
 
-# --- options that several commands take, as one parameter --------------------------------------------------------
+# Groups of options: a command takes each group as one parameter
 
-_COLUMNS: Given = {
+_COLUMNS: OptionValues = {
     name: (
         option.kind,
-        re.sub(r"`(\w+)`", lambda other: f"--{other[1].replace('_', '-')}", option.help),
+        re.sub(r"`(\w+)`", lambda match: f"--{match[1].replace('_', '-')}", option.help),
         *([] if option.metavar is None else [option.metavar]),
     )
     for name, option in options_of(Columns).items()
 }
-_MODEL: Given = {
-    "model": (ModelName, "What to fit; rdlae if not given. With --from, the run's best of this kind."),
+_MODEL: OptionValues = {
+    "model": (ModelName, "The model to fit; rdlae by default. With --from, the best model of this kind in the run."),
 }
-_SET: Given = {
+_SET: OptionValues = {
     "set": (list[str], "Any parameter of the model, such as --set seed=3; can be repeated.", "NAME=VALUE"),
 }
 
 
 _LIMITS: dict[str, str] = {
-    "max_history": "Items of a history",
-    "max_k": "Items of a list",
-    "max_batch": "Histories of a batch",
-    "max_results": "Items of all lists of a batch or a path",
-    "max_explained": "Items of all lists of a request with explain",
-    "max_ids": "Items to allow or deny",
-    "max_xis": "lists of a path",
-    "max_body_bytes": "Bytes of a body",
-    "max_waiting": "Requests that wait for the model in one worker",
-    "max_connections": "Connections of one worker",
+    "max_history": "The most items in a history",
+    "max_k": "The most items in a list",
+    "max_batch": "The most histories in a batch",
+    "max_results": "The most items in all lists of a batch or of a ξ path together",
+    "max_explained": "The most items in all lists of a request with explain",
+    "max_ids": "The most items to allow or deny",
+    "max_xis": "The most lists in a ξ path",
+    "max_body_bytes": "The most bytes in a request body",
+    "max_waiting": "The most requests that wait for the model in one worker",
+    "max_connections": "The most connections of one worker",
 }
 
 
-def takes_columns(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `columns` an option for every column of a table."""
-    return _spread(command, "columns", _COLUMNS, _TABLE)
+def add_column_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `columns` of a command by the options for the columns of a table."""
+    return _expand_options(command, "columns", _COLUMNS, _TABLE)
 
 
-def takes_history_columns(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `columns` an option for the columns of a table of histories."""
-    here = {name: shown for name, shown in _COLUMNS.items() if name in HISTORY_OPTIONS}
-    return _spread(command, "columns", here, "Columns of --histories")
+def add_history_column_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `columns` of a command by the options for the columns of a table of histories."""
+    options = {name: declaration for name, declaration in _COLUMNS.items() if name in HISTORY_OPTIONS}
+    return _expand_options(command, "columns", options, "Columns of --histories")
 
 
-def takes_model(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `parameters` the options that say what to fit."""
-    return _spread(command, "parameters", {**_MODEL, **parameter_options(), **_SET}, _PARAMETERS)
+def add_model_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `parameters` of a command by the options for a model and its parameters."""
+    return _expand_options(command, "parameters", {**_MODEL, **make_parameter_options(), **_SET}, _PARAMETERS)
 
 
-def takes_dials(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `dials` the options that turn a fitted model."""
+def add_dial_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `dials` of a command by the options that adjust a fitted model."""
     options = {
-        dial.name: (float, f"{_sentence(dial.help)}, within [{dial.low:g}, {dial.high:g}]: no refit.") for dial in DIALS
+        dial.name: (float, f"{_capitalize(dial.help)}, within [{dial.low:g}, {dial.high:g}]; needs no refit.")
+        for dial in DIALS
     }
-    return _spread(command, "dials", options, "Dials of linear models")
+    return _expand_options(command, "dials", options, "Dials of linear models")
 
 
-def takes_limits(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with a parameter `limits` the options that say how much may be asked at once."""
-    options = {name: (int, f"{text}; {getattr(Settings, name):,} if not given.") for name, text in _LIMITS.items()}
-    return _spread(command, "limits", options, "The most of a request")
+def add_limit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `limits` of a command by the options that limit a request."""
+    options = {name: (int, f"{text}; {getattr(Settings, name):,} by default.") for name, text in _LIMITS.items()}
+    return _expand_options(command, "limits", options, "Limits of a request")
 
 
-def parameter_options() -> Given:
-    """Return an option for each parameter that declares one: its type, and what it does for which models."""
-    found: dict[str, dict[str, list[tuple[str, Parameter]]]] = {}
+def make_parameter_options() -> OptionValues:
+    """Return the option of each parameter that declares one: its type, and its help for each model."""
+    declarations: dict[str, dict[str, list[tuple[str, Parameter]]]] = {}
     for model in KINDS:
         for parameter in kind(model).PARAMETERS:
             if parameter.option:
-                found.setdefault(parameter.name, {}).setdefault(parameter.help, []).append((model, parameter))
-    texts = {name: [_of_models(users) for users in helps.values()] for name, helps in found.items()}
-    texts["neighbours"].insert(0, f"of --solver local (default {NEIGHBOURS}): the nearest items that count")
-    return {name: (_number_type(helps), _sentence(f"{'; '.join(texts[name])}.")) for name, helps in found.items()}
+                helps = declarations.setdefault(parameter.name, {})
+                helps.setdefault(parameter.help, []).append((model, parameter))
+    texts = {name: [_describe_for_models(users) for users in helps.values()] for name, helps in declarations.items()}
+    texts["neighbours"].insert(
+        0, f"for --solver local (default {NEIGHBOURS}): the number of nearest items that explain an item"
+    )
+    return {
+        name: (_choose_number_type(helps), _capitalize(f"{'; '.join(texts[name])}."))
+        for name, helps in declarations.items()
+    }
 
 
-def _number_type(helps: dict[str, list[tuple[str, Parameter]]]) -> type[int] | type[float]:
+def _choose_number_type(helps: dict[str, list[tuple[str, Parameter]]]) -> type[int] | type[float]:
     return int if all(parameter.whole for users in helps.values() for _, parameter in users) else float
 
 
-def _of_models(users: list[tuple[str, Parameter]]) -> str:
-    """Return what a parameter does, for models in whose declarations it is the same, and their defaults."""
+def _describe_for_models(users: list[tuple[str, Parameter]]) -> str:
+    """Return the help of a parameter for the models that share it, with their names and defaults."""
     by_default: dict[Any, list[str]] = {}
     for model, parameter in users:
         by_default.setdefault(parameter.default, []).append(model)
@@ -202,22 +215,22 @@ def _of_models(users: list[tuple[str, Parameter]]) -> str:
         f"{'' if default is None else f' (default {default:g})'}"
         for default, names in by_default.items()
     )
-    return f"of {', '.join(models)}: {users[0][1].help}"
+    return f"for {', '.join(models)}: {users[0][1].help}"
 
 
-def _sentence(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _spread(command: Callable[..., None], name: str, options: Given, panel: str) -> Callable[..., None]:
-    """Return a command with `options` in the place of its parameter `name`, which gets those that were given."""
+def _expand_options(command: Callable[..., None], name: str, options: OptionValues, panel: str) -> Callable[..., None]:
+    """Return a command with `options` instead of its parameter `name`, which receives their values as a dict."""
 
-    def spread(**arguments: Any) -> None:
-        given = {option: arguments.pop(option) for option in options}
-        command(**arguments, **{name: {option: value for option, value in given.items() if value not in (None, [])}})
+    def expanded(**arguments: Any) -> None:
+        values = {option: arguments.pop(option) for option in options}
+        command(**arguments, **{name: {option: value for option, value in values.items() if value not in (None, [])}})
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    defaults, parameters = _defaults(command), list[inspect.Parameter]()
+    defaults, parameters = _get_defaults(command), list[inspect.Parameter]()
     for parameter, annotation in get_type_hints(command, include_extras=True).items():
         if parameter == "return":
             continue
@@ -232,15 +245,15 @@ def _spread(command: Callable[..., None], name: str, options: Given, panel: str)
             parameters.append(
                 inspect.Parameter(option, keyword, default=None, annotation=Annotated[value_type | None, info])
             )
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    spread.__kwdefaults__ = {each.name: each.default for each in parameters if each.default is not each.empty}
-    spread.__name__, spread.__doc__, spread.__module__ = command.__name__, command.__doc__, command.__module__
-    return spread
+    expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    expanded.__kwdefaults__ = {each.name: each.default for each in parameters if each.default is not each.empty}
+    expanded.__name__, expanded.__doc__, expanded.__module__ = command.__name__, command.__doc__, command.__module__
+    return expanded
 
 
-def _defaults(command: Callable[..., None]) -> dict[str, Any]:
-    """Return the values of a command's parameters that have one if not given."""
+def _get_defaults(command: Callable[..., None]) -> dict[str, Any]:
+    """Return the default values of a command's parameters."""
     positional = command.__code__.co_varnames[: command.__code__.co_argcount]
     ends = zip(reversed(positional), reversed(command.__defaults__ or ()), strict=False)
     return {**dict(ends), **(command.__kwdefaults__ or {})}

@@ -1,10 +1,10 @@
-"""Parameters of a model as the command line gives them: options, and --set NAME=VALUE."""
+"""Read the parameters of a model from options and from --set NAME=VALUE."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from relae.cli._parse import names
+from relae.cli._parse import parse_names
 from relae.errors import DataError
 from relae.experiments import Columns, Run, parameter_defaults
 from relae.recommender import HistoryRecommender
@@ -14,7 +14,7 @@ _TRUTH = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def parse_parameters(options: Mapping[str, Any], run: Run | None = None) -> tuple[str | None, dict[str, Any]]:
-    """Return the name of the model, None if it is not given, and the parameters that are given."""
+    """Return the name of the model, or None if there is no --model, and the parameters on the command line."""
     values = dict(options)
     name, settings = values.pop("model", None), values.pop("set", ())
     model = type(run.model) if run is not None and name is None else kind("rdlae" if name is None else name)
@@ -22,7 +22,7 @@ def parse_parameters(options: Mapping[str, Any], run: Run | None = None) -> tupl
 
 
 def choose_data(data: str | None, options: Mapping[str, Any], run: Run | None) -> tuple[str, Columns]:
-    """Return DATA and its columns: what is given, otherwise the run's."""
+    """Return DATA and its columns: from the command line, or else from the run."""
     source = data if run is None or data is not None else run.source
     if source is None:
         raise DataError("there is no DATA: name a table, a folder or a benchmark, or a run with --from")
@@ -32,37 +32,39 @@ def choose_data(data: str | None, options: Mapping[str, Any], run: Run | None) -
 def parse_setting(model: type[HistoryRecommender], text: str) -> tuple[str, Any]:
     """Return the parameter and the value of --set NAME=VALUE."""
     name, equals, value = text.partition("=")
-    defaults, called = parameter_defaults(model), model.__name__
+    defaults, model_name = parameter_defaults(model), model.__name__
     name = name.strip().replace("-", "_")
     if not equals:
         raise DataError(f"--set takes NAME=VALUE, got {text!r}: the names are {', '.join(defaults) or 'none'}")
     if not defaults:
-        raise DataError(f"{called} has no parameters: leave --set {text} out")
+        raise DataError(f"{model_name} has no parameters: leave --set {text} out")
     if name not in defaults:
-        raise DataError(f"{called} has no parameter {name!r} to --set: its parameters are {', '.join(defaults)}")
+        raise DataError(f"{model_name} has no parameter {name!r} to --set: its parameters are {', '.join(defaults)}")
     try:
         return name, _parse_value(defaults[name], value.strip())
     except ValueError as error:
         shown = ", ".join(f"{name} {default}" for name, default in defaults.items())
-        raise DataError(f"--set {text}: {error}; the parameters of {called} and their defaults are {shown}") from None
+        raise DataError(
+            f"--set {text}: {error}; the parameters of {model_name} and their defaults are {shown}"
+        ) from None
 
 
 def write_value(value: Any) -> str:
-    """Return a value as --set takes it."""
+    """Return a value as text for --set."""
     if isinstance(value, (tuple, list)):
         return ",".join(map(write_value, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _parse_value(default: Any, text: str) -> Any:
-    """Return the value of a text, of the same type as a default; a ValueError if it is of another type.
+    """Convert a text to the type of a default value; raise ValueError if that fails.
 
     A parameter that is None by default takes "none" or a number.
     """
     if isinstance(default, str):
         return text
     if isinstance(default, (tuple, list)):
-        return tuple(_parse_value(default[0] if default else 0, part) for part in names(text) or [])
+        return tuple(_parse_value(default[0] if default else 0, part) for part in parse_names(text) or [])
     parse, words = _find_type(default)
     try:
         return parse(text.lower())

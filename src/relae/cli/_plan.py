@@ -1,4 +1,4 @@
-"""`relae plan`: what a fit would cost here, before anything is fitted."""
+"""`relae plan`: show the cost of a fit on this machine, before anything is fitted."""
 
 import time
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from relae._common.words import in_bytes, in_time
-from relae.cli._console import errors, output, print_json, table
+from relae.cli._console import error_console, make_table, output_console, print_json
 from relae.data import Interactions, Statistics
 from relae.errors import PlanError
 from relae.experiments import Columns, matrix_shape, read_data
@@ -34,24 +34,24 @@ def plan(
     histories: bool,
     as_json: bool,
 ) -> None:
-    """Show what each solver would take, and which one a fit would choose; a refusal comes after the table."""
-    console = errors()
+    """Show the cost of each solver, and which one a fit would choose; raise after the table if none can fit."""
+    console = error_console()
     with console.status(f"reading {source}"):
         title, data = read_data(source, Columns(**columns))
     sizes = data.statistics()
     matrix = matrix_shape(data)
     available = available_memory()
     solvers = [as_solver(name, dtype=dtype, neighbours=neighbours) for name in SOLVERS]
-    asked = as_solver(solver, dtype=dtype, neighbours=neighbours)
+    requested_solver = as_solver(solver, dtype=dtype, neighbours=neighbours)
     try:
-        chosen: str | None = make_plan(*matrix, solver=asked, available_bytes=available).solver
+        chosen: str | None = make_plan(*matrix, solver=requested_solver, available_bytes=available).solver
         refusal = None
     except PlanError as error:
         chosen, refusal = None, error
     forecasts = [each.forecast(Shape(*matrix)) for each in solvers]
-    disk = {each.name: _on_disk(data, each, form, histories) for each in solvers}
+    disk = {each.name: _forecast_disk(data, each, form, histories) for each in solvers}
     with console.status("measuring how fast this machine multiplies matrices"):
-        rate = gemm_rate(dtype)
+        rate = measure_gemm_rate(dtype)
     if as_json:
         print_json(
             {
@@ -68,16 +68,16 @@ def plan(
             }
         )
     else:
-        _show(output(), title, sizes, solvers, forecasts, disk, chosen, available, rate)
+        _show(output_console(), title, sizes, solvers, forecasts, disk, chosen, available, rate)
     if refusal is not None:
         raise refusal
 
 
-def gemm_rate(dtype: str) -> float:
-    """Return the flops per second of a matrix product, measured in well under a second."""
+def measure_gemm_rate(dtype: str) -> float:
+    """Return the flops per second of a matrix product, measured in less than a second."""
     rng = np.random.default_rng(0)
     left, right = (rng.random((_SIDE, _SIDE)).astype(dtype) for _ in range(2))
-    out = left @ right  # warm
+    out = left @ right  # warm-up
     best, started = np.inf, time.perf_counter()
     while time.perf_counter() - started < _SECONDS:
         began = time.perf_counter()
@@ -88,7 +88,7 @@ def gemm_rate(dtype: str) -> float:
 
 @dataclass(frozen=True)
 class _Disk:
-    """The folder that a fit by one solver would leave; None and 0 where it cannot be saved as asked."""
+    """The size of the model folder for one solver; None and 0 if it cannot be saved in the requested form."""
 
     saved_form: str | None
     disk_bytes: int
@@ -96,14 +96,14 @@ class _Disk:
     """The same with --form fitted."""
 
 
-def _on_disk(data: Interactions, solver: Solver, form: str, histories: bool) -> _Disk:
+def _forecast_disk(data: Interactions, solver: Solver, form: str, histories: bool) -> _Disk:
     size = partial(forecast_size, data, solver, histories=histories)
     try:
-        kept = solver.makes.saved_form(form)
+        saved_form = solver.makes.saved_form(form)
     except ValueError:
         return _Disk(None, 0, size(form="fitted"))
     fitted = size(form="fitted")
-    return _Disk(kept, fitted if kept == solver.name else size(form=form), fitted)
+    return _Disk(saved_form, fitted if saved_form == solver.name else size(form=form), fitted)
 
 
 def _show(
@@ -122,19 +122,19 @@ def _show(
         f"{sizes.interactions:,} interactions (density {sizes.density:.3%}, Gini of popularity {sizes.gini:.2f})"
     )
     console.print()
-    shown = table("", "solver", ">square", ">memory", ">flops", ">time, estimated", ">model on disk")
+    shown = make_table("", "solver", ">square", ">memory", ">flops", ">time, estimated", ">model on disk")
     for solver, entry in zip(solvers, forecasts, strict=True):
         is_chosen = entry.solver == chosen
-        counted = solver.grows_with if solver.exact else f"× {sizes.items:,} items"
+        unit = solver.grows_with if solver.exact else f"× {sizes.items:,} items"
         mark = "→" if is_chosen else "" if entry.added_bytes <= available else "✗"
         shown.add_row(
             mark,
             entry.solver,
-            f"{entry.square:,}² {counted}",
+            f"{entry.square:,}² {unit}",
             in_bytes(entry.added_bytes),
             f"{entry.flops:.1e}",
             in_time(entry.flops / rate),
-            _saved(disk[entry.solver]),
+            _describe_disk(disk[entry.solver]),
             style="bold" if is_chosen else "dim",
         )
     console.print(shown)
@@ -156,5 +156,5 @@ def _show(
     )
 
 
-def _saved(disk: _Disk) -> str:
+def _describe_disk(disk: _Disk) -> str:
     return "–" if disk.saved_form is None else f"{in_bytes(disk.disk_bytes)}, {disk.saved_form}"

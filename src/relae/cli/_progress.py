@@ -1,4 +1,4 @@
-"""Progress of long work on stderr, with the time that is left."""
+"""Show the progress of long computations on stderr, with the remaining time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +11,9 @@ from relae._common.progress import Progress as Report
 
 @contextmanager
 def progress_bar(console: Console) -> Iterator[Report]:
-    """Give a callback (stage, fraction) that draws a bar per stage, which vanishes when the stage is done.
+    """Yield a callback (stage, fraction) that draws one bar per stage; a bar disappears when its stage is done.
 
-    Where there is no terminal, nothing is drawn.
+    Without a terminal, nothing is drawn.
     """
     columns = (
         SpinnerColumn(),

@@ -1,4 +1,4 @@
-"""`relae recommend`: show a few lists, or write those of millions of users as rows."""
+"""`relae recommend`: show a few lists, or write the lists of many users as rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,13 +15,14 @@ from relae._common.progress import Progress, of_part
 from relae._common.words import in_count
 from relae.catalog import Catalog
 from relae.cli import _histories
-from relae.cli._console import errors, output, print_json, show_table, table
+from relae.cli._console import error_console, make_table, output_console, print_json, show_table
 from relae.cli._histories import UserHistories
-from relae.cli._items import find_columns, limit_k, name_unknown, readable
+from relae.cli._items import clean_text, find_columns, limit_k, name_unknown
 from relae.cli._messages import render_filter
-from relae.cli._model import open_with_dials, require, show_dials
+from relae.cli._model import format_dials, open_with_dials, require
+from relae.cli._parse import parse_names
 from relae.cli._progress import progress_bar
-from relae.cli._rows import Schema, id_series, id_type, row_format, write_rows
+from relae.cli._rows import Schema, choose_format, get_id_type, make_id_series, write_rows
 from relae.errors import DataError
 from relae.experiments import Columns, read_data
 from relae.models import dial_values
@@ -32,7 +33,7 @@ _ROWS_AT_ONCE = 250_000
 
 @dataclass(frozen=True)
 class Request:
-    """The options of the command; exactly one of the first five says whose history."""
+    """The options of the command; exactly one of the first five specifies the histories."""
 
     history: str | None = None
     history_file: Path | None = None
@@ -53,13 +54,13 @@ class Request:
 
     @property
     def as_rows(self) -> bool:
-        """Whether rows are to be written, rather than lists shown."""
+        """True if the lists are written as rows instead of shown."""
         return self.all_users or self.histories is not None or self.out is not None or self.row_format is not None
 
 
 def recommend(path: Path, request: Request) -> None:
     """Show lists, or write them as rows."""
-    source = _check(request)
+    source = _check_request(request)
     saved, model = open_with_dials(path, request.dials)
     if request.explain:
         require(model, model.explains, "--explain")
@@ -70,26 +71,26 @@ def recommend(path: Path, request: Request) -> None:
     if not request.exclude_seen:
         histories = replace(histories, seen=None)
     options = {"k": request.k, "exclude_seen": request.exclude_seen, "allow": allow, "deny": deny}
-    console = errors()
+    console = error_console()
     if request.as_rows:
         _warn(console, catalog, histories)
-        _write(console, catalog, histories, request, options)
+        _write_lists(console, catalog, histories, request, options)
         return
-    answers = [_answer(catalog, histories, row, request, options) for row in range(histories.matrix.shape[0])]
+    lists = [_make_list(catalog, histories, row, request, options) for row in range(histories.matrix.shape[0])]
     if request.as_json:
         suggestions = {"suggestions": catalog.suggestions(histories.unknown_items)}
-        print_json(answers[0] | suggestions if len(answers) == 1 else {"results": answers})
+        print_json(lists[0] | suggestions if len(lists) == 1 else {"results": lists})
         return
     _warn(console, catalog, histories)
-    screen = output()
-    for number, answer in enumerate(answers):
+    screen = output_console()
+    for number, recommendations in enumerate(lists):
         if number:
             screen.print()
-        _show(screen, answer, request.explain)
+        _show(screen, recommendations, request.explain)
 
 
-def _check(request: Request) -> str:
-    """Return which option says whose history; options that do not go together are an error."""
+def _check_request(request: Request) -> str:
+    """Return the option that specifies the histories; raise if options contradict each other."""
     sources = {
         "history": request.history,
         "history_file": request.history_file,
@@ -103,9 +104,9 @@ def _check(request: Request) -> str:
         raise DataError(f"--{name.replace('_', '-')} names a column of --histories TABLE, which is not given{hint}")
     source = _histories.check_source(**sources)
     if request.as_rows:
-        row_format(request.out, request.row_format)
-        for name, used in (("--json", request.as_json), ("--explain", request.explain)):
-            if used:
+        choose_format(request.out, request.row_format)
+        for name, is_set in (("--json", request.as_json), ("--explain", request.explain)):
+            if is_set:
                 raise DataError(f"{name} is for lists on the screen: leave it out, or leave --out and --format out")
     elif request.titles:
         raise DataError("--with-titles is for rows, with --out or --format; lists on the screen have titles anyway")
@@ -114,23 +115,23 @@ def _check(request: Request) -> str:
 
 def _read_histories(source: str, request: Request, saved: Saved, catalog: Catalog) -> UserHistories:
     if source == "history":
-        return _histories.encode_single(catalog, _histories.split_ids(request.history))
+        return _histories.encode_single(catalog, parse_names(request.history))
     if source == "history_file":
         assert request.history_file is not None
         return _histories.encode_single(catalog, _histories.read_ids(request.history_file))
     if source == "for":
         return _histories.select_users(saved, request.users or [])
     if source == "all_users":
-        known = _histories.saved_histories(saved)
+        known = _histories.require_histories(saved)
         return UserHistories(known.matrix, known.users, seen=known.seen)
     assert request.histories is not None
-    with errors().status(f"reading {request.histories}"):
+    with error_console().status(f"reading {request.histories}"):
         columns = Columns(**request.columns).check_weighting()
         return _histories.encode_table(catalog.model, read_data(request.histories, columns)[1])
 
 
 def _warn(console: Console, catalog: Catalog, histories: UserHistories) -> None:
-    """Say what was ignored, and how many users get popular items because they have no history."""
+    """Print which items were ignored, which users were dropped, and how many users get the most popular items."""
     if histories.unknown:
         total = histories.unknown + histories.matrix.nnz
         which = f": {name_unknown(catalog, histories.unknown_items)}" if histories.unknown_items else ""
@@ -148,13 +149,13 @@ def _warn(console: Console, catalog: Catalog, histories: UserHistories) -> None:
         console.print(f"{in_count(empty, 'user')} without a known item: for them the most popular ones", style="yellow")
 
 
-# --- lists to read -----------------------------------------------------------------------------------------------
+# Lists
 
 
-def _answer(
+def _make_list(
     catalog: Catalog, histories: UserHistories, row: int, request: Request, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return one list in the form of the service's answers."""
+    """Return the list of one user, in the same form as a response of the service."""
     model, history = catalog.model, histories.matrix[[row]]
     seen = None if histories.seen is None else histories.seen[[row]]
     columns, scores = model.recommend(history, seen=seen, **options)
@@ -172,41 +173,43 @@ def _answer(
     }
 
 
-def _show(console: Console, answer: Mapping[str, Any], explain: bool) -> None:
-    who = "" if answer["user"] is None else f" for {escape(readable(answer['user']))}"
-    source = "the most popular items" if answer["popular"] else f"by {in_count(answer['known'], 'item')}"
-    how = ", ".join(part for part in (source, show_dials(answer)) if part)
-    console.print(f"[bold]{in_count(len(answer['items']), 'item')}{who}[/bold] [dim]({how})[/dim]")
-    has_titles = any(entry["title"] for entry in answer["items"])
+def _show(console: Console, recommendations: Mapping[str, Any], explain: bool) -> None:
+    who = "" if recommendations["user"] is None else f" for {escape(clean_text(recommendations['user']))}"
+    source = (
+        "the most popular items" if recommendations["popular"] else f"by {in_count(recommendations['known'], 'item')}"
+    )
+    how = ", ".join(part for part in (source, format_dials(recommendations)) if part)
+    console.print(f"[bold]{in_count(len(recommendations['items']), 'item')}{who}[/bold] [dim]({how})[/dim]")
+    has_titles = any(entry["title"] for entry in recommendations["items"])
     columns = [">", "item", *(["~title"] if has_titles else []), ">score", ">users", "group"]
-    shown = table(*columns, *(["~because of"] if explain else []))
-    for number, entry in enumerate(answer["items"], 1):
-        cells = [Text(readable(entry["item"]))]
+    shown = make_table(*columns, *(["~because of"] if explain else []))
+    for number, entry in enumerate(recommendations["items"], 1):
+        cells = [Text(clean_text(entry["item"]))]
         if has_titles:
-            cells.append(Text(readable(entry["title"])))
+            cells.append(Text(clean_text(entry["title"])))
         cells += [Text(f"{entry['score']:.3f}"), Text(f"{entry['popularity']:,}")]
         cells.append(Text(entry["group"], style="green" if entry["group"] == "tail" else ""))
         if explain:
-            cells.append(Text("\n".join(_reason(reason) for reason in entry["because"]), style="dim"))
+            cells.append(Text("\n".join(_format_reason(reason) for reason in entry["because"]), style="dim"))
         shown.add_row(Text(str(number), style="dim"), *cells)
     show_table(console, shown)
 
 
-def _reason(reason: Mapping[str, Any]) -> str:
-    return f"{reason['share']:>3.0%} {readable(reason['title']) or readable(reason['item'])}"
+def _format_reason(reason: Mapping[str, Any]) -> str:
+    return f"{reason['share']:>3.0%} {clean_text(reason['title']) or clean_text(reason['item'])}"
 
 
-# --- rows --------------------------------------------------------------------------------------------------------
+# Rows
 
 
-def _write(
+def _write_lists(
     console: Console, catalog: Catalog, histories: UserHistories, request: Request, options: Mapping[str, Any]
 ) -> None:
     with progress_bar(console) as progress:
-        quiet = request.out is None and output().is_terminal  # a bar among the rows helps nobody
-        frames = rows(catalog, histories, options, request.titles, None if quiet else progress)
-        schema = _schema(catalog, histories, request.titles)
-        count = write_rows(frames, schema, request.out, row_format(request.out, request.row_format))
+        quiet = request.out is None and output_console().is_terminal  # no bar between rows on the same terminal
+        frames = make_frames(catalog, histories, options, request.titles, None if quiet else progress)
+        schema = _make_schema(catalog, histories, request.titles)
+        count = write_rows(frames, schema, request.out, choose_format(request.out, request.row_format))
     if request.out is not None:
         console.print(
             f"{request.out}: {in_count(count, 'row')} for {in_count(histories.matrix.shape[0], 'user')}",
@@ -215,13 +218,13 @@ def _write(
         )
 
 
-def rows(
+def make_frames(
     catalog: Catalog, histories: UserHistories, options: Mapping[str, Any], titles: bool, progress: Progress | None
 ) -> Iterator[pl.DataFrame]:
     """Yield the lists of all histories as frames of bounded size, in the order of the histories."""
     model, total, k = catalog.model, histories.matrix.shape[0], options["k"]
-    users = None if histories.users is None else id_series(histories.users)
-    items = id_series(catalog.items)
+    users = None if histories.users is None else make_id_series(histories.users)
+    items = make_id_series(catalog.items)
     names = pl.Series(catalog.titles, dtype=pl.String) if titles else None
     step = max(1, _ROWS_AT_ONCE // max(k, 1))
     for start in range(0, total, step):
@@ -242,12 +245,12 @@ def rows(
         )
 
 
-def _schema(catalog: Catalog, histories: UserHistories, titles: bool) -> Schema:
-    _, scores = catalog.model.recommend(histories.matrix[:0], k=1)  # of nobody, for their type
+def _make_schema(catalog: Catalog, histories: UserHistories, titles: bool) -> Schema:
+    _, scores = catalog.model.recommend(histories.matrix[:0], k=1)  # no users: only the dtype is needed
     return {
-        **({} if histories.users is None else {"user": id_type(histories.users)}),
+        **({} if histories.users is None else {"user": get_id_type(histories.users)}),
         "rank": pl.Int32,
-        "item": id_type(catalog.items),
+        "item": get_id_type(catalog.items),
         **({"title": pl.String} if titles else {}),
         "score": pl.Float32 if scores.dtype == np.float32 else pl.Float64,
     }

@@ -23,8 +23,8 @@ def reproduce(
     fresh: bool,
     time_budget: float | None = None,
 ) -> bool:
-    """Run what is missing, show every model as soon as it is done; return whether all cells are near enough."""
-    console, errors = _console.output(), _console.errors()
+    """Run the missing models, show each when it is done; return True if all cells are within the tolerance."""
+    console, errors = _console.output_console(), _console.error_console()
 
     def show_row(row: Row) -> None:
         console.print()
@@ -51,7 +51,7 @@ def reproduce(
 
 
 def _make_grid(row: Row) -> Grid:
-    """Return paper, ours and difference for each cut-off, with a line per metric."""
+    """Return a table of one model: a line per metric; the paper's value, ours and the difference per cut-off."""
     ks = sorted({int(cell.metric.split("@")[1]) for cell in row.cells})
     metrics = list(dict.fromkeys(cell.metric.split("@")[0] for cell in row.cells))
     cells = {cell.metric: cell for cell in row.cells}

@@ -1,4 +1,4 @@
-"""Write rows by the million as they come: CSV, JSON lines or Parquet, to a file or to stdout."""
+"""Write many rows frame by frame: CSV, JSON lines or Parquet, to a file or to stdout."""
 
 import io
 import os
@@ -24,11 +24,11 @@ Schema = dict[str, Any]
 """The type of each column, by its name."""
 
 _EXTENSIONS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-_AHEAD = 2  # frames that may wait to be written
+_MAX_WAITING = 2  # frames in the queue of the writer
 
 
-def row_format(out: Path | None, option: str | None) -> str:
-    """Return the format of rows: that of the option, or that of the name of the file."""
+def choose_format(out: Path | None, option: str | None) -> str:
+    """Return the format of the rows: from the option, or else from the extension of the file."""
     if option == "parquet" and out is None:
         raise DataError("Parquet goes to a file: name it with --out, or choose --format csv or jsonl")
     if option is not None:
@@ -56,18 +56,18 @@ def write_rows(frames: Iterable[pl.DataFrame], schema: Schema, out: Path | None,
     return counter.rows
 
 
-def id_type(ids: Ids) -> type[pl.DataType]:
-    """Return the type of a column of ids."""
+def get_id_type(ids: Ids) -> type[pl.DataType]:
+    """Return the polars type of a column of ids."""
     return pl.Int64 if ids.kind == "int" else pl.String
 
 
-def id_series(ids: Ids) -> pl.Series:
-    """Return ids as a column, from which any others are gathered."""
-    return pl.Series(ids.values if ids.kind == "int" else ids.values.tolist(), dtype=id_type(ids))
+def make_id_series(ids: Ids) -> pl.Series:
+    """Return all ids as a series, to gather columns of ids from."""
+    return pl.Series(ids.values if ids.kind == "int" else ids.values.tolist(), dtype=get_id_type(ids))
 
 
 class _RowCounter:
-    """Frames whose rows are counted as they go by."""
+    """An iterator over frames that counts their rows."""
 
     def __init__(self, frames: Iterable[pl.DataFrame]) -> None:
         self._frames, self.rows = frames, 0
@@ -79,10 +79,10 @@ class _RowCounter:
 
 
 def _write_text(frames: Iterable[pl.DataFrame], schema: Schema, file: IO[bytes], kind: str) -> None:
-    """Write text frame by frame; nothing at all if the first of them fails."""
+    """Write text frame by frame; nothing is written if the first frame fails."""
     empty = pl.DataFrame(schema=schema)
     for number, frame in enumerate(chain(frames, [empty])):
-        text = io.BytesIO()  # not the file itself: polars would take a pipe's end, and report it in words of its own
+        text = io.BytesIO()  # not the file itself: polars would hide a broken pipe in an error of its own
         if kind == "csv":
             frame.write_csv(text, include_header=number == 0)
         else:
@@ -91,11 +91,11 @@ def _write_text(frames: Iterable[pl.DataFrame], schema: Schema, file: IO[bytes],
 
 
 def _write_parquet(frames: Iterable[pl.DataFrame], schema: Schema, part: Path) -> None:
-    """Write row groups as they come; polars pulls them in a thread, so that this one can be interrupted."""
+    """Write row groups frame by frame; polars writes in another thread, so that this one can be interrupted."""
     from polars.io.plugins import register_io_source
 
-    _take_interrupts_from_polars()
-    waiting: Queue[pl.DataFrame | None] = Queue(_AHEAD)
+    _restore_interrupts()
+    waiting: Queue[pl.DataFrame | None] = Queue(_MAX_WAITING)
 
     def source(*_: Any) -> Iterator[pl.DataFrame]:
         while (frame := waiting.get()) is not None:
@@ -106,38 +106,38 @@ def _write_parquet(frames: Iterable[pl.DataFrame], schema: Schema, part: Path) -
 
     with ThreadPoolExecutor(1) as pool:
         written = pool.submit(sink)
-        with _closing(waiting, written):
+        with _close_queue(waiting, written):
             for frame in frames:
                 _put(waiting, frame, written)
-                if written.done():  # before its time: a full disk
+                if written.done():  # it has failed, for example because the disk is full
                     break
         try:
             written.result()
         except pl.exceptions.PolarsError as error:
-            raise _as_os_error(error) from error
+            raise _convert_to_os_error(error) from error
 
 
-def _take_interrupts_from_polars() -> None:
-    """Let Ctrl-C reach Python alone: polars adds a handler at its first query, by which its writer panics on stderr."""
+def _restore_interrupts() -> None:
+    """Restore Python's handler of Ctrl-C: polars replaces it at its first query, and its writer then panics."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is not None and threading.current_thread() is threading.main_thread():
         pl.LazyFrame({"": [0]}).collect(engine="streaming")
         signal.signal(signal.SIGINT, handler)
 
 
-def _as_os_error(error: pl.exceptions.PolarsError) -> OSError:
-    """Return the error of the system, which polars wraps in its own words."""
+def _convert_to_os_error(error: pl.exceptions.PolarsError) -> OSError:
+    """Return the operating system's error that a polars error wraps."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     return OSError(None, str(error)) if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 @contextmanager
-def _closing(waiting: "Queue[pl.DataFrame | None]", written: "Future[None]") -> Iterator[None]:
-    """Tell the writer at the end that no more frames come, even after an error."""
+def _close_queue(waiting: "Queue[pl.DataFrame | None]", written: "Future[None]") -> Iterator[None]:
+    """Tell the writer at the end that there are no more frames, even after an error."""
     try:
         yield
     except BaseException:
-        while True:  # frames that are no longer needed
+        while True:  # discard the waiting frames
             try:
                 waiting.get_nowait()
             except Empty:

@@ -20,8 +20,8 @@ from relae.tuning import Trial, Tuning, symbol
 
 
 def tune(data: str, out: Path, parameters: Mapping[str, Any], options: Mapping[str, Any], test: bool) -> None:
-    """Search (or go on), show the result, judge it by the test users, and save all of it."""
-    console, errors = _console.output(), _console.errors()
+    """Search parameters, or continue a search; show the result, evaluate it on the test users, and save it."""
+    console, errors = _console.output_console(), _console.error_console()
     model, values = parse_parameters(parameters)
     with progress_bar(errors) as progress:
         run = experiments.tune(
@@ -76,14 +76,14 @@ def _show_test(console: Console, run: Run) -> None:
 
 
 def _describe_trial(trial: Trial, so_far: Tuning) -> str:
-    """Return a line about a finished trial, in colour."""
+    """Return a coloured line about a finished trial."""
     name, number = so_far.objective, len(so_far.trials)
     values = " ".join(f"{symbol(key)} {short(value):<7}" for key, value in trial.parameters.items())
     if trial.failure is not None:
         return f"[yellow]{number:>3}  {values} not fitted: {escape(trial.failure)}[/yellow]"
-    here = max(trial.points, key=lambda point: point[name])
-    dials = "".join(f" {symbol(key)} {short(here.parameters[key]):<6}" for key in so_far.dials)
+    top = max(trial.points, key=lambda point: point[name])
+    dials = "".join(f" {symbol(key)} {short(top.parameters[key]):<6}" for key in so_far.dials)
     epochs = "" if trial.training is None else f" epoch {trial.training.best_epoch:>4} of {trial.training.epochs:<4}"
-    text = f"{number:>3}  {values} {name} {here[name]:.4f}{' at' * bool(dials)}{dials}{epochs} {trial.seconds:5.1f} s"
+    text = f"{number:>3}  {values} {name} {top[name]:.4f}{' at' * bool(dials)}{dials}{epochs} {trial.seconds:5.1f} s"
     best = so_far.best()
     return f"[green]{text}  best so far[/green]" if any(p is best for p in trial.points) else f"[dim]{text}[/dim]"

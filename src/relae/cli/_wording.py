@@ -1,4 +1,4 @@
-"""Options and calls as they are typed on the command line."""
+"""Write options and calls as on the command line."""
 
 import shlex
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ from relae.experiments import Wording
 
 
 class CommandWording(Wording):
-    """Write `--split weak`, and `relae tune log.csv --user who`."""
+    """Messages in terms of the command line: `--split weak`, `relae tune log.csv --user who`."""
 
     def option(self, option: Option) -> str:
-        """Return an option as it is typed."""
+        """Return an option as on the command line."""
         return render_option(option)
 
     def call(self, name: str, source: str | None, options: Mapping[str, Any]) -> str:
-        """Return a command, ready for a shell."""
+        """Return a command for a shell."""
         return " ".join([f"relae {name} {shlex.quote(str(source))}", *write_options(options)])
 
 
 def write_options(options: Mapping[str, Any]) -> list[str]:
-    """Return options as they are typed; one with several values is repeated."""
+    """Return options as on the command line; an option with several values is repeated."""
     return [
         f"--set {name}=none" if each is None else render_option(Option(name, write_value(each)))
         for name, value in options.items()

@@ -12,7 +12,7 @@ def _steps(low: float, high: float, step: float) -> tuple[float, ...]:
 L2 = Parameter(
     "l2",
     None,
-    "the penalty on all weights; by a rule from the data if not given; `relae tune` searches it",
+    "the L2 penalty on all weights; by default a rule chooses it from the data, and `relae tune` searches it",
     "λ",
     low=0,
     steps=_steps(-7.0, 9.0, 0.25),
@@ -21,7 +21,7 @@ L2 = Parameter(
 DROPOUT = Parameter(
     "dropout",
     0.3,
-    "the dropout, a penalty in proportion to popularity",
+    "the dropout rate, a penalty in proportion to popularity",
     low=0,
     high=1,
     below=True,
@@ -31,7 +31,7 @@ DROPOUT = Parameter(
 USER_NORM = Parameter(
     "user_norm",
     0.3,
-    "how much less users with many items count, mostly from 0 to 1",
+    "a power that reduces the weight of users with many items, usually from 0 to 1",
     "β",
     "users",
     low=NORMS[0],
@@ -40,12 +40,12 @@ USER_NORM = Parameter(
     effect="The norm of users, by which those with many items count less",
     option=True,
 )
-KEPT = Parameter("kept", 0.1, "what an entry that dropout has kept counts in the loss", low=0, search=Range(0.0, 1.0))
+KEPT = Parameter("kept", 0.1, "the weight in the loss of an entry that dropout has kept", low=0, search=Range(0.0, 1.0))
 
 XI = Parameter(
     "xi",
     0.4,
-    "the most an item may explain itself",
+    "the largest weight of an item on itself",
     "ξ",
     low=XIS[0],
     high=XIS[1],
@@ -56,7 +56,7 @@ XI = Parameter(
 ITEM_NORM = Parameter(
     "item_norm",
     0.0,
-    "hold popular items back by this power of their number of users, mostly from 0 to 0.5",
+    "penalize popular items by this power of their number of users, usually from 0 to 0.5",
     "α",
     "items",
     low=NORMS[0],
@@ -69,7 +69,7 @@ ITEM_NORM = Parameter(
 PROPENSITY = Parameter(
     "propensity",
     0.0,
-    "divide scores by this power of √popularity, mostly from 0 to 1",
+    "divide scores by this power of √popularity, usually from 0 to 1",
     "γ",
     "propensity",
     low=NORMS[0],

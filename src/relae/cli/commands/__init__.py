@@ -1,4 +1,4 @@
-"""All commands, in three groups: a command parses, and calls one function that is imported when it is needed."""
+"""All commands, in three groups. A command parses its options and calls one function, which it imports late."""
 
 from relae.cli.commands import data_commands, model_commands, paper_commands
 

@@ -1,4 +1,4 @@
-"""From data to a model."""
+"""Commands that work on data: plan, tune, fit, evaluate, compare and report."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,29 +11,29 @@ from relae.cli._options import (
     DataArgument,
     DtypeOption,
     FromOption,
-    Given,
     JsonOption,
+    OptionValues,
     SeedOption,
     ShareOption,
     SolverOption,
     SplitOption,
-    takes_columns,
-    takes_model,
+    add_column_options,
+    add_model_options,
 )
-from relae.cli._parse import names, numbers, seconds, whole_numbers, without_none
+from relae.cli._parse import drop_none, parse_minutes, parse_names, parse_numbers, parse_whole_numbers
 
 TITLE = "From data to a model"
 
 
 class Choice(StrEnum):
-    """Which configuration of a search to fit."""
+    """Rules to choose a configuration from a search."""
 
     BEST = "best"
     TAIL = "tail"
 
 
 class Form(StrEnum):
-    """How the inverse is saved."""
+    """Forms in which the inverse is saved."""
 
     AUTO = "auto"
     PRIMAL = "primal"
@@ -42,31 +42,37 @@ class Form(StrEnum):
 
 
 FormOption = Annotated[
-    Form, typer.Option(help="How to save the inverse: auto serves fastest; dual and fitted may be smaller.")
+    Form,
+    typer.Option(help="The form in which to save the inverse: auto serves fastest; dual and fitted may be smaller."),
 ]
 HistoriesOption = Annotated[
     bool,
     typer.Option(
-        help="Keep the users' histories, so that users can be named by id. They are then in the folder for "
-        "anyone who has it to read. gfcf and the dual form hold them without the ids in any case."
+        help="Save the users' histories with the model, so that users can be named by id. Anyone who has the folder "
+        "can then read them. gfcf and the dual form always contain the histories, but without the ids of the users."
     ),
 ]
 
 
-@takes_columns
+@add_column_options
 def plan(
     data: DataArgument,
-    columns: Given,
+    columns: OptionValues,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
     neighbours: Annotated[
-        int, typer.Option(min=1, help="Of --solver local: the nearest items that explain an item, itself included.")
+        int,
+        typer.Option(
+            min=1, help="For --solver local: the number of nearest items that explain an item, including itself."
+        ),
     ] = 200,
     form: FormOption = Form.AUTO,
     histories: HistoriesOption = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a fit to DATA would cost here: solver, memory, time and disk; exit code 2 if it cannot fit."""
+    """Show the cost of a fit to DATA on this machine: solver, memory, time and disk.
+
+    The exit code is 2 if there is not enough memory."""
     from relae.cli import _plan
 
     _plan.plan(
@@ -81,60 +87,71 @@ def plan(
     )
 
 
-@takes_columns
-@takes_model
+@add_column_options
+@add_model_options
 def tune(
     data: DataArgument,
-    out: Annotated[Path, typer.Option(help="The folder of the run; an unfinished run in it goes on.")],
-    columns: Given,
-    parameters: Given,
+    out: Annotated[Path, typer.Option(help="The folder of the run; an unfinished run in it is continued.")],
+    columns: OptionValues,
+    parameters: OptionValues,
     split: SplitOption = None,
     share: ShareOption = None,
     seed: SeedOption = None,
     search: Annotated[
-        str, typer.Option(help="auto (a budget of inversions) or grid (the paper's, 110 of them; 1,210 for dan).")
+        str, typer.Option(help="auto (limited by --budget) or grid (the paper's grid: 110 inversions; 1,210 for dan).")
     ] = "auto",
     budget: Annotated[
         int | None,
-        typer.Option(help="Inversions of the search auto (16 if not given), or fits of a model of another kind (8)."),
+        typer.Option(
+            help="For --search auto: the number of inversions (default 16), or of fits if the model is not linear "
+            "(default 8)."
+        ),
     ] = None,
-    objective: Annotated[str, typer.Option(help="What to maximize: a metric and a cut-off.")] = "ndcg@100",
+    objective: Annotated[str, typer.Option(help="The metric to maximize, with its cut-off.")] = "ndcg@100",
     keep: Annotated[
-        str | None, typer.Option(help="A metric to keep meanwhile, such as ndcg@100 with --objective tail_recall@100.")
+        str | None,
+        typer.Option(
+            help="A second metric to keep near its best value, such as ndcg@100 with --objective tail_recall@100."
+        ),
     ] = None,
     loss: Annotated[float, typer.Option(help="The share of the best value of --keep that may be lost.")] = 0.01,
     time_budget: Annotated[
-        float | None, typer.Option(help="Minutes after which no further inversion or fit is started.")
+        float | None, typer.Option(help="The time in minutes after which no new inversion or fit is started.")
     ] = None,
     choose: Annotated[
         Choice,
         typer.Option(
-            help="tail: the most tail within one standard error of the best --objective, or the default where nothing "
-            "can be told from it. best: the best --objective."
+            help="tail: the best result on the long tail within one standard error of the best --objective, or the "
+            "default parameters if nothing is measurably better. best: the best --objective."
         ),
     ] = Choice.TAIL,
     solver: SolverOption = "auto",
-    test: Annotated[bool, typer.Option(help="Judge the chosen model and its rivals by the test users.")] = True,
+    test: Annotated[bool, typer.Option(help="Evaluate the chosen model and its rivals on the test users.")] = True,
 ) -> None:
-    """Find l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail.
+    """Search l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail.
 
-    With --model dan, find norms of users and items as well. With another --model, find the parameters of that one;
-    those that are given stay as they are. What --features weigh is not searched: --feature-weight fixes it.
+    With --model dan, search the norms of users and items as well. With another --model, search the parameters of that
+    model. Parameters on the command line stay fixed. --feature-weight is never searched.
     """
     from relae.cli import _tune
 
-    division = without_none(split=split, share=share, seed=seed)
+    division = drop_none(split=split, share=share, seed=seed)
     options = {"search": search, "budget": budget, "objective": objective, "keep": keep, "loss": loss}
-    options |= {"choose": choose.value, "solver": solver, "time_budget": seconds(time_budget)}
+    options |= {"choose": choose.value, "solver": solver, "time_budget": parse_minutes(time_budget)}
     _tune.tune(data, out, parameters, options | division | columns, test)
 
 
-@takes_columns
-@takes_model
+@add_column_options
+@add_model_options
 def fit(
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder of the model; an earlier one is replaced.")],
-    columns: Given,
-    parameters: Given,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="MODEL", help="The folder to save the model in; a model that is already there is replaced."
+        ),
+    ],
+    columns: OptionValues,
+    parameters: OptionValues,
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)] = None,
     run: FromOption = None,
     form: FormOption = Form.AUTO,
@@ -143,24 +160,24 @@ def fit(
     dtype: DtypeOption = "float32",
     time_budget: Annotated[
         float | None,
-        typer.Option(help="Minutes of training after which no further epoch is started, for models that are trained."),
+        typer.Option(help="For models that are trained: the time in minutes after which no new epoch is started."),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Of a Dask cluster, such as tcp://10.0.0.5:8786: its workers fit. DATA may then be a pattern of "
-            "Parquet files with each user in one of them, which only the workers read.",
+            help="Fit on the Dask cluster at this address, such as tcp://10.0.0.5:8786. DATA may then be a pattern of "
+            "Parquet files, which only the workers read; all rows of a user must be in the same file.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fit a model to all of DATA, check it, and save it as a folder to serve from.
 
-    Without parameters a rule from the data is used; `relae tune`, then `relae fit --from RUN`, searches for better
-    ones. A model that is trained keeps MODEL.training beside the folder meanwhile: after a break, the same command goes
-    on from it. It is validated by a tenth of DATA, which it is not trained on; --set validation_share=0 trains on all
-    of it.
+    Without parameters, a rule chooses them from the data. To search better ones, run `relae tune`, then
+    `relae fit --from RUN`. A model that is trained in epochs writes a checkpoint, MODEL.training, beside the folder: if
+    the command is interrupted, run it again to continue. Such a model is validated on a tenth of DATA, which it is not
+    trained on; --set validation_share=0 trains on all of DATA.
     """
     from relae.cli import _fit
 
@@ -174,24 +191,27 @@ def fit(
         histories=histories,
         solver=solver,
         dtype=dtype,
-        time_budget=seconds(time_budget),
+        time_budget=parse_minutes(time_budget),
         scheduler=scheduler,
         as_json=as_json,
     )
 
 
-@takes_columns
-@takes_model
+@add_column_options
+@add_model_options
 def evaluate(
-    columns: Given,
-    parameters: Given,
+    columns: OptionValues,
+    parameters: OptionValues,
     source: Annotated[
         str | None,
-        typer.Argument(metavar="DATA|MODEL", help="Data to fit to and judge by; or, with --on, a saved model."),
+        typer.Argument(metavar="DATA|MODEL", help="The data to fit to and evaluate on; or, with --on, a saved model."),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="Judge the MODEL by all users of this data; it has to fold in new users."),
+        typer.Option(
+            metavar="DATA",
+            help="Evaluate the saved MODEL on all users of this data; the model must accept new users.",
+        ),
     ] = None,
     run: FromOption = None,
     split: SplitOption = None,
@@ -200,89 +220,113 @@ def evaluate(
     hide: Annotated[
         float | None,
         typer.Option(
-            help="With --on: the share of each user's items to hide and find; 0.2 if not given.",
+            help="With --on: the share of each user's items to hide and predict; 0.2 by default.",
             rich_help_panel="Validation and test",
         ),
     ] = None,
-    metrics: Annotated[str | None, typer.Option(help="Such as ndcg,recall,tail_ndcg,coverage.")] = None,
-    k: Annotated[str | None, typer.Option(help="Cut-offs, separated by commas; 20,100 if not given.")] = None,
+    metrics: Annotated[
+        str | None, typer.Option(help="The metrics, separated by commas, such as ndcg,recall,tail_ndcg,coverage.")
+    ] = None,
+    k: Annotated[str | None, typer.Option(help="The cut-offs, separated by commas; 20,100 by default.")] = None,
     xis: Annotated[
-        str | None, typer.Option(help="Judge these ξ, separated by commas, instead of one: all from one fit.")
+        str | None, typer.Option(help="Evaluate these values of ξ, separated by commas, all from one fit.")
     ] = None,
     solver: SolverOption = "auto",
     dtype: DtypeOption = "float32",
-    out: Annotated[Path | None, typer.Option(help="Write the figures to a .json, .csv or .md file too.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the results to this .json, .csv or .md file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge a model: fitted to a part of DATA by the test users, or a saved MODEL by the users of --on DATA.
+    """Evaluate a model: fit it to a part of DATA and test it on the rest, or test a saved MODEL on --on DATA.
 
-    With --split new-items it is judged by items that it knows by their --features alone, beside nearest neighbours by
-    features, popularity and chance.
+    With --split new-items, the model is tested on items that it knows only by their --features, beside three baselines:
+    nearest neighbours by features, popularity, and random lists.
     """
     from relae.cli import _evaluate
 
-    wanted = _evaluate.Wanted(names(metrics), whole_numbers(k, "--k"), numbers(xis, "--xis"), as_json, out)
+    evaluate_options = _evaluate.EvaluateOptions(
+        parse_names(metrics), parse_whole_numbers(k, "--k"), parse_numbers(xis, "--xis"), as_json, out
+    )
     if on is None:
-        division = without_none(split=split, share=share, seed=seed)
-        _evaluate.of_data(
-            source, columns, parameters, wanted, run=run, division=division, hide=hide, solver=solver, dtype=dtype
+        division = drop_none(split=split, share=share, seed=seed)
+        _evaluate.evaluate_data(
+            source,
+            columns,
+            parameters,
+            evaluate_options,
+            run=run,
+            division=division,
+            hide=hide,
+            solver=solver,
+            dtype=dtype,
         )
     else:
         options = {name.replace("_", "-"): value for name, value in parameters.items()}
         refused = {"from": run, "split": split, "share": share, **options}
-        _evaluate.of_model(source, on, columns, wanted, hide=hide, seed=seed, refused=refused)
+        _evaluate.evaluate_model(source, on, columns, evaluate_options, hide=hide, seed=seed, refused=refused)
 
 
-@takes_columns
+@add_column_options
 def compare(
     data: DataArgument,
-    columns: Given,
+    columns: OptionValues,
     models: Annotated[
         str,
-        typer.Option(help="all, or some models separated by commas, such as rdlae,ease,ials; popularity is always in."),
+        typer.Option(
+            help="all, or some models separated by commas, such as rdlae,ease,ials; popularity is always included."
+        ),
     ] = "all",
     split: SplitOption = None,
     share: ShareOption = None,
     seed: SeedOption = None,
     k: Annotated[
         int | None,
-        typer.Option(help="The cut-off of all metrics; 100 if not given, but at most a fifth of the items."),
+        typer.Option(help="The cut-off of all metrics; by default 100, but at most a fifth of the items."),
     ] = None,
     budget: Annotated[
         int,
         typer.Option(
-            help="Inversions that the six linear models share, as many for dan, and fits of every other model to tune."
+            help="The number of inversions for the six linear models together, the same number for dan, and the number "
+            "of fits of each other model that is tuned."
         ),
     ] = 8,
     time_budget: Annotated[
-        float | None, typer.Option(help="Minutes of choosing and training, for each model; without end if not given.")
+        float | None, typer.Option(help="The time in minutes to tune and train each model; no limit by default.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A folder for the table and what is finished; a comparison in it goes on.")
+        Path | None,
+        typer.Option(
+            help="A folder to save the table and the finished models in; an unfinished comparison in it is continued."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare models on DATA in one table: accuracy on head and tail, time, size, and who differs from the best.
+    """Compare models on DATA in one table: accuracy on head and tail, time, size, and differences from the best.
 
-    Parameters are chosen by validation users, and each model is judged once, by test users who took no part in that.
-    Who cannot take part is named below with the reason; exit code 1 if one failed by an error that was not foreseen.
+    Parameters are chosen on the validation users. Each model is then evaluated once, on test users that had no part in
+    the choice. Models that cannot be fitted are listed below the table with the reason. The exit code is 1 if a model
+    failed with an unexpected error.
     """
     from relae.cli import _compare
 
-    named = None if models.strip().lower() == "all" else names(models)
-    division = without_none(split=split, share=share, seed=seed)
-    options = {"k": k, "budget": budget, "time_budget": seconds(time_budget), "out": out}
-    if not _compare.compare(data, named, options | division | columns, as_json):
+    model_names = None if models.strip().lower() == "all" else parse_names(models)
+    division = drop_none(split=split, share=share, seed=seed)
+    options = {"k": k, "budget": budget, "time_budget": parse_minutes(time_budget), "out": out}
+    if not _compare.compare(data, model_names, options | division | columns, as_json):
         raise typer.Exit(1)
 
 
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run of `relae tune`.")],
-    out: Annotated[Path | None, typer.Option(help="The file; RUN/report.html if not given.")] = None,
-    samples: Annotated[int, typer.Option(help="Test users to show recommendations for; 0 shows nobody's history.")] = 5,
-    user_ids: Annotated[bool, typer.Option("--user-ids", help="Call them by their ids, not by a number.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write; RUN/report.html by default.")] = None,
+    samples: Annotated[
+        int,
+        typer.Option(help="The number of test users to show with their histories and recommendations; 0 shows none."),
+    ] = 5,
+    user_ids: Annotated[
+        bool, typer.Option("--user-ids", help="Show the ids of these users instead of numbers.")
+    ] = False,
 ) -> None:
-    """Turn a run of `relae tune` into one HTML file to look at, print or mail: no network, light and dark."""
+    """Write a report on a run of `relae tune`: one HTML file that needs no network, with a light and a dark theme."""
     from relae.cli import _report
 
     _report.write(run, out, samples, user_ids)

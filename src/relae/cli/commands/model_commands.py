@@ -1,4 +1,4 @@
-"""With a model."""
+"""Commands that work on a saved model."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -8,93 +8,103 @@ import typer
 
 from relae.cli._options import (
     FormatOption,
-    Given,
     HistoryFileOption,
     HistoryOption,
     JsonOption,
     ModelArgument,
+    OptionValues,
     OutOption,
     UserIdOption,
     UserIdsOption,
-    takes_columns,
-    takes_dials,
-    takes_history_columns,
-    takes_limits,
+    add_column_options,
+    add_dial_options,
+    add_history_column_options,
+    add_limit_options,
 )
 from relae.serve import Settings
 
 TITLE = "With a model"
-_HISTORY = "Whose history"
-_ITEMS = "Which items"
+_HISTORY = "History"
+_ITEMS = "Items"
 
 
 class By(StrEnum):
-    """Which weights come first."""
+    """Orders of weights."""
 
     WEIGHT = "weight"
     MAGNITUDE = "magnitude"
 
 
 class Supports(StrEnum):
-    """Which items explain an item in a compact model."""
+    """Rules to select the items that explain an item in a compact model."""
 
     COSINE = "cosine"
     COUNT = "count"
     WEIGHTS = "weights"
 
 
-@takes_history_columns
-@takes_dials
+@add_history_column_options
+@add_dial_options
 def recommend(
     model: ModelArgument,
     history: HistoryOption = None,
     history_file: HistoryFileOption = None,
     users: UserIdsOption = None,
     all_users: Annotated[
-        bool, typer.Option("--all-users", help="Every user whose history the model has kept.", rich_help_panel=_HISTORY)
+        bool,
+        typer.Option(
+            "--all-users",
+            help="Recommend to all users whose histories are saved with the model.",
+            rich_help_panel=_HISTORY,
+        ),
     ] = False,
     histories: Annotated[
         str | None,
         typer.Option(
-            metavar="TABLE", help="Every user of a table with a row per user and item.", rich_help_panel=_HISTORY
+            metavar="TABLE",
+            help="Recommend to all users of a table, which has one row per user and item.",
+            rich_help_panel=_HISTORY,
         ),
     ] = None,
     *,
-    columns: Given,
-    k: Annotated[int, typer.Option(help="Items for each history.")] = 10,
-    dials: Given,
+    columns: OptionValues,
+    k: Annotated[int, typer.Option(help="The number of items to recommend.")] = 10,
+    dials: OptionValues,
     allow: Annotated[
-        str | None, typer.Option(help="Only these items, separated by commas.", rich_help_panel=_ITEMS)
+        str | None, typer.Option(help="Recommend only these items, separated by commas.", rich_help_panel=_ITEMS)
     ] = None,
     allow_file: Annotated[
-        Path | None, typer.Option(help="A file of such items, one per line.", rich_help_panel=_ITEMS)
+        Path | None, typer.Option(help="A file with the items of --allow, one per line.", rich_help_panel=_ITEMS)
     ] = None,
     deny: Annotated[
-        str | None, typer.Option(help="Never these items, separated by commas.", rich_help_panel=_ITEMS)
+        str | None, typer.Option(help="Never recommend these items, separated by commas.", rich_help_panel=_ITEMS)
     ] = None,
     deny_file: Annotated[
-        Path | None, typer.Option(help="A file of such items, one per line.", rich_help_panel=_ITEMS)
+        Path | None, typer.Option(help="A file with the items of --deny, one per line.", rich_help_panel=_ITEMS)
     ] = None,
     include_seen: Annotated[
         bool,
         typer.Option(
             "--include-seen",
-            help="Items of the history too, and what users have seen beside it.",
+            help="Also recommend items of the history, and other items that the user has seen.",
             rich_help_panel=_ITEMS,
         ),
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Say because of which items of the history.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show which items of the history are the reason for each recommendation.")
+    ] = False,
     as_json: JsonOption = False,
     out: OutOption = None,
     row_format: FormatOption = None,
     with_titles: Annotated[
-        bool, typer.Option("--with-titles", help="A column of titles too.", rich_help_panel="Where to")
+        bool, typer.Option("--with-titles", help="Add a column of titles to the rows.", rich_help_panel="Output")
     ] = False,
 ) -> None:
-    """Recommend items to a history, to users by their ids, or to all users at once.
+    """Recommend items for a history, for users by their ids, or for all users at once.
 
-    A few lists are shown to read; --all-users, --histories, --out and --format write rows user, rank, item, score
-    (CSV on stdout if nothing else is said), list after list, in little memory however many users there are.
+    Lists are shown in the terminal. With --all-users, --histories, --out or --format, they are written as rows with the
+    columns user, rank, item and score instead: by default as CSV to stdout. This needs little memory, even for very
+    many users.
     """
     from relae.cli import _recommend
     from relae.cli._histories import combine_ids
@@ -122,75 +132,88 @@ def recommend(
 
 def similar(
     model: ModelArgument,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="Ids of items.")],
-    k: Annotated[int, typer.Option(help="Items for each of them.")] = 10,
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The ids of the items.")],
+    k: Annotated[int, typer.Option(help="The number of similar items to show for each item.")] = 10,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what goes together with an item once all others are accounted for (partial correlation; ξ has no say)."""
+    """Show the items most similar to an item, by partial correlation given all other items; ξ has no effect."""
     from relae.cli import _similar
 
     _similar.similar(model, items, k, as_json=as_json)
 
 
-@takes_dials
+@add_dial_options
 def explain(
     model: ModelArgument,
-    item: Annotated[str, typer.Option(metavar="ID", help="The item whose score is to be explained.")],
-    dials: Given,
+    item: Annotated[str, typer.Option(metavar="ID", help="The item whose score to explain.")],
+    dials: OptionValues,
     history: HistoryOption = None,
     history_file: HistoryFileOption = None,
     user: UserIdOption = None,
-    k: Annotated[int, typer.Option(help="Items of the history to show; --json has all.")] = 20,
+    k: Annotated[int, typer.Option(help="The number of items of the history to show; --json prints all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what each item of a history adds to the score of an item: an exact sum."""
+    """Show how much each item of a history adds to the score of an item; the parts sum exactly to the score."""
     from relae.cli import _explain
 
     _explain.explain(model, item, dials, history=history, history_file=history_file, user=user, k=k, as_json=as_json)
 
 
-@takes_dials
+@add_dial_options
 def export(
     model: ModelArgument,
-    dials: Given,
+    dials: OptionValues,
     out: OutOption = None,
     row_format: FormatOption = None,
-    top: Annotated[int, typer.Option(help="Weights per item.")] = 100,
+    top: Annotated[int, typer.Option(help="The number of weights per item.")] = 100,
     by: Annotated[
-        By, typer.Option(help="The largest first: by weight, or by magnitude, which keeps negative ones too.")
+        By,
+        typer.Option(
+            help="Keep the weights that are largest by value (weight), or by absolute value (magnitude), which keeps "
+            "negative ones too."
+        ),
     ] = By.WEIGHT,
 ) -> None:
-    """Write the item-to-item weights as rows item, rank, other, weight, to serve from a store of your own.
+    """Write the item-to-item weights as rows item, rank, other, weight, to serve them from your own database.
 
-    The score of an item for a history is the sum of the weights towards it: score(other) = Σ weight(item → other)
-    over the items of the history. Leave out the items of the history, and show the others by falling score.
+    The score of an item for a history is the sum of the weights to it: score(other) = Σ weight(item → other)
+    over the items of the history. To recommend, drop the items of the history and sort the others by score.
     """
     from relae.cli import _export
 
-    _export.export(model, dials, top=top, by=by, out=out, asked_format=row_format)
+    _export.export(model, dials, top=top, by=by, out=out, requested_format=row_format)
 
 
-@takes_columns
+@add_column_options
 def compact(
     model: ModelArgument,
-    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder of the small model.")],
-    columns: Given,
-    per_item: Annotated[int, typer.Option(help="Items that explain an item, itself included.")] = 200,
+    out: Annotated[Path, typer.Option(metavar="MODEL", help="The folder to save the small model in.")],
+    columns: OptionValues,
+    per_item: Annotated[int, typer.Option(help="The number of items that explain an item, including itself.")] = 200,
     supports: Annotated[
-        Supports, typer.Option(help="Which items: nearest by cosine or count of co-occurrence, or of largest weight.")
+        Supports,
+        typer.Option(
+            help="How to select these items: by the cosine or the count of co-occurrence, or by the largest weights."
+        ),
     ] = Supports.COSINE,
     data: Annotated[
-        str | None, typer.Option(metavar="DATA", help="The data of the fit, if the model has not kept its histories.")
+        str | None,
+        typer.Option(
+            metavar="DATA", help="The data that the model was fitted to; needed if its histories were not saved."
+        ),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="Judge both by the users of this data who are new, and show the loss."),
+        typer.Option(
+            metavar="DATA",
+            help="Evaluate both models on the users of this data that are new to them, and show the loss in accuracy.",
+        ),
     ] = None,
-    hide: Annotated[float, typer.Option(help="With --on: the share of each user's items to hide and find.")] = 0.2,
-    seed: Annotated[int, typer.Option(help="With --on: of what is hidden.")] = 0,
+    hide: Annotated[float, typer.Option(help="With --on: the share of each user's items to hide and predict.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="With --on: the random seed for the hidden items.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn a model into a sparse one for cheap serving: each item is explained by a few others, and ξ stays free."""
+    """Make a smaller, sparse model for cheap serving: each item is explained by a few others. ξ can still change."""
     from relae.cli import _compact
 
     _compact.compact(
@@ -209,65 +232,75 @@ def compact(
 
 def inspect(
     model: ModelArgument,
-    verify: Annotated[bool, typer.Option("--verify", help="Read all of it, and check every checksum.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Read all files, and check every checksum.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is in a model folder: parameters, data, precision, arrays, and its most popular items."""
+    """Show the contents of a model folder: parameters, data, precision, arrays, and the most popular items."""
     from relae.cli import _inspect
 
     _inspect.inspect(model, verify=verify, as_json=as_json)
 
 
-@takes_limits
+@add_limit_options
 def serve(
     model: ModelArgument,
-    limits: Given,
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 lets other machines in.")] = Settings.host,
-    port: Annotated[int, typer.Option(help="0 takes a free one.")] = Settings.port,
-    workers: Annotated[int, typer.Option(help="Processes that answer; they share the model.")] = Settings.workers,
+    limits: OptionValues,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 accepts requests from other machines.")
+    ] = Settings.host,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 chooses a free one.")] = Settings.port,
+    workers: Annotated[
+        int, typer.Option(help="The number of worker processes; they share the model in memory.")
+    ] = Settings.workers,
     api_key: Annotated[
         str | None,
         typer.Option(
             envvar="RELAE_API_KEY",
-            help="What every request must show. Better in the environment, where other users do not see it.",
+            help="The key that every request must send. Set it in the environment, where other users cannot see it.",
         ),
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(metavar="ORIGIN", help="An origin whose pages may ask, such as https://shop.example; repeatable."),
+        typer.Option(
+            metavar="ORIGIN",
+            help="An origin whose pages may send requests, such as https://shop.example; can be repeated.",
+        ),
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A name that it answers to, such as recommend.example, or * for all; repeatable. Without one, it "
-            "answers over loopback only to local names.",
+            help="A host name to accept in requests, such as recommend.example, or * for all; can be repeated. Without "
+            "this option, a service on a loopback address accepts only local names.",
         ),
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Check every checksum whenever a model is opened.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every checksum each time a model is opened.")] = False,
     in_memory: Annotated[
         bool, typer.Option("--in-memory", help="Read the model into each worker's memory instead of mapping its files.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No line per request on stderr.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not log requests to stderr.")] = False,
     threads: Annotated[
-        int, typer.Option(help="Threads of each worker; more workers usually serve more.")
+        int, typer.Option(help="The number of threads of each worker; more workers usually help more.")
     ] = Settings.threads,
     client_seconds: Annotated[
-        int, typer.Option(help="How long a client may take for headers, for a body, and to read the answer.")
+        int,
+        typer.Option(
+            help="The most seconds a client may take to send headers, to send a body, and to read the response."
+        ),
     ] = Settings.client_seconds,
     wait_seconds: Annotated[
-        int, typer.Option(help="How long a request may wait for the model before it is answered with 503.")
+        int, typer.Option(help="The most seconds a request may wait for the model; then the response is 503.")
     ] = Settings.wait_seconds,
     hang_seconds: Annotated[
-        int, typer.Option(help="A worker that takes longer than this for a part of an answer is replaced.")
+        int, typer.Option(help="The most seconds a worker may take for a part of a response; then it is replaced.")
     ] = Settings.hang_seconds,
     stop_seconds: Annotated[
-        int, typer.Option(help="How long requests under way may take when the service is stopped.")
+        int, typer.Option(help="The most seconds to finish running requests when the service is stopped.")
     ] = Settings.stop_seconds,
 ) -> None:
-    """Serve a model over HTTP, with a page to try it on: http://127.0.0.1:8000 unless told otherwise.
+    """Serve a model over HTTP, with a web page to try it; by default at http://127.0.0.1:8000.
 
-    SIGHUP, or POST /v1/reload with the API key, swaps in a model that was fitted anew to the same folder.
+    After a new fit to the same folder, SIGHUP or POST /v1/reload (with the API key) loads the new model.
     """
     from relae.cli import _serve
 
