@@ -318,7 +318,7 @@ def test_no_question_is_too_much(client, path, question):
 
 
 @given(anything)
-def test_any_value_can_be_show_value(value):
+def test_any_value_can_be_shown(value):
     assert len(show_value(value)) <= 80
 
 
