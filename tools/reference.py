@@ -51,33 +51,33 @@ def _leaves(app: Any, path: str) -> Iterator[tuple[str, Any, str]]:
 
 
 def _declared(command: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Name, type, what Typer is told and default of every parameter of a command."""
+    """Name, type, what Typer knows, and default of every parameter of a command."""
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
-        kind, told = get_args(parameter.annotation)[:2]
-        yield name, kind, told, parameter.default
+        kind, info = get_args(parameter.annotation)[:2]
+        yield name, kind, info, parameter.default
 
 
 def _usage(command: Any) -> list[str]:
     words = []
-    for name, kind, told, default in _declared(command):
-        if isinstance(told, ArgumentInfo):
-            shown = told.metavar or name.upper()
+    for name, kind, info, default in _declared(command):
+        if isinstance(info, ArgumentInfo):
+            shown = info.metavar or name.upper()
             words.append(shown if default is inspect.Parameter.empty else f"[{shown}]")
         elif default is inspect.Parameter.empty:
-            words.append(f"{_flags(name, told)[0]} {_value(kind, told)}")
+            words.append(f"{_flags(name, info)[0]} {_value(kind, info)}")
     return words
 
 
-def _flags(name: str, told: Any) -> list[str]:
+def _flags(name: str, info: Any) -> list[str]:
     # inside Annotated, Typer takes the first of the names for a default at first
-    parts = [part for part in (told.default, *(told.param_decls or ())) if isinstance(part, str)]
+    parts = [part for part in (info.default, *(info.param_decls or ())) if isinstance(part, str)]
     declared = [flag for part in parts for flag in part.split("/") if flag.startswith("-")]
     return declared or [f"--{name.replace('_', '-')}"]
 
 
-def _value(kind: Any, told: Any) -> str:
-    if told.metavar:
-        return str(told.metavar)
+def _value(kind: Any, info: Any) -> str:
+    if info.metavar:
+        return str(info.metavar)
     for each in get_args(kind) or (kind,):
         if inspect.isclass(each) and issubclass(each, Enum):
             return "\\|".join(str(choice.value) for choice in each)
@@ -88,11 +88,11 @@ def _value(kind: Any, told: Any) -> str:
 
 def _parameters(command: Any) -> list[str]:
     rows = []
-    for name, kind, told, default in _declared(command):
-        if isinstance(told, ArgumentInfo):
-            shown = f"`{told.metavar or name.upper()}`"
+    for name, kind, info, default in _declared(command):
+        if isinstance(info, ArgumentInfo):
+            shown = f"`{info.metavar or name.upper()}`"
         else:
-            flags, value = _flags(name, told), _value(kind, told)
+            flags, value = _flags(name, info), _value(kind, info)
             if kind is bool and default is True and len(flags) == 1:
                 flags.append(f"--no-{flags[0][2:]}")
             shown = " / ".join(f"`{flag}`" for flag in flags) + (f" `{value}`" if value and kind is not bool else "")
@@ -104,7 +104,7 @@ def _parameters(command: Any) -> list[str]:
             default = "on"
         else:
             default = f"`{default.value if isinstance(default, Enum) else default}`"
-        rows.append(f"| {shown} | {_cell(told.help)} | {default} |")
+        rows.append(f"| {shown} | {_cell(info.help)} | {default} |")
     return ["| | | default |", "|---|---|---|", *rows, ""] if rows else []
 
 
@@ -154,13 +154,13 @@ def _body(operation: dict[str, Any], schema: dict[str, Any]) -> list[str]:
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
         return []
-    found = _resolved(content["schema"], schema)
+    body = _resolved(content["schema"], schema)
     lines = ["| field | | |", "|---|---|---|"]
     lines += [
         f"| `{name}` | {_kind(field)}{_default(field)} | {_cell(field.get('description'))} |"
-        for name, field in found.get("properties", {}).items()
+        for name, field in body.get("properties", {}).items()
     ]
-    examples = found.get("examples") or ([found["example"]] if "example" in found else [])
+    examples = body.get("examples") or ([body["example"]] if "example" in body else [])
     for example in examples[:1]:
         lines += ["", f"```json\n{json.dumps(example, ensure_ascii=False)}\n```"]
     return [*lines, ""]

@@ -184,7 +184,7 @@ class Tuning(Tabular):
             settings = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
             return (
                 f"the default was kept: the best that was found ({settings}) cannot be told from it on the validation "
-                f"users, {self.objective} {self.gap(best, default)}; the choice 'best' takes it all the same"
+                f"users, {self.objective} {self.gap(best, default)}; to use it anyway, set choose to 'best'"
             )
         if chosen is default:
             return "the default was chosen: nothing that was tried is better on the validation users"
