@@ -66,11 +66,20 @@ def test_a_half_life_halves():
     assert as_dict(plays().weighted(half_life=50))["ann", 1] == 1.75
 
 
-def test_dates_have_a_half_life_in_microseconds():
-    table = pl.DataFrame({"user": [1, 1], "item": [1, 2], "day": ["2020-01-01", "2020-01-31"]})
-    dated = Interactions.from_frame(table, timestamp="day")
-    month = timedelta(days=30) / timedelta(microseconds=1)
-    assert dated.weighted(half_life=month).matrix.data.tolist() == [0.5, 1]
+@pytest.mark.parametrize("unit", [None, 1, 1_000, 1_000_000])
+def test_a_half_life_is_in_days_whatever_the_unit_of_the_times(unit):
+    start, end = 1_577_836_800, 1_577_836_800 + 30 * 86_400
+    times = ["2020-01-01", "2020-01-31"] if unit is None else [start * unit, end * unit]
+    data = Interactions.from_frame(pl.DataFrame({"user": [1, 1], "item": [1, 2], "at": times}), timestamp="at")
+    assert data.ages().tolist() == [30, 0]
+    assert data.weighted(half_life=30).matrix.data.tolist() == [0.5, 1]
+    assert data.ages(at=int(data.times.max()) + (86_400_000_000 if unit is None else 86_400 * unit)).tolist() == [31, 1]
+
+
+def test_places_are_no_clock():
+    assert Interactions(np.eye(2), times=[3, 10]).ages().tolist() == [7, 0]
+    with pytest.raises(DataError, match="these interactions have no times: name the column, as in Interactions"):
+        Interactions(np.eye(2)).ages()
 
 
 def test_what_is_very_old_stays_seen():
@@ -96,27 +105,17 @@ def test_a_user_with_nothing_new_has_the_lists_of_equal_weights():
     assert not np.array_equal(found[5:], expected[5:])
 
 
-def test_a_half_life_in_another_unit_is_told():
-    day = 86_400_000_000
+def test_a_short_half_life_is_reported():
     table = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "day": ["2020-01-01", "2020-01-11", "2020-01-06"]})
     dated = Interactions.from_frame(table, timestamp="day")
-    told = (
-        r"half_life=30 is short for times that span 864,000,000,000: 67% of the interactions are so old that they "
-        r"count the least there is, 1e-06\. A half-life is in the unit of the times: that of the column, or "
-        r"microseconds if it has dates or any fraction"
+    warning = (
+        r"half_life=0\.1 days are short for times that span 10 days: 67% of the interactions are so old that they "
+        r"count the least there is, 1e-06"
     )
-    with pytest.warns(UserWarning, match=told) as caught:
-        dated.weighted(half_life=30)
+    with pytest.warns(UserWarning, match=warning) as caught:
+        dated.weighted(half_life=0.1)
     assert caught[0].filename == __file__
-    assert dated.weighted(half_life=day / 3).matrix.data.tolist() == pytest.approx([1e-6, 1, 2**-15])  # one of three
-
-
-def test_one_fraction_makes_microseconds_of_seconds():
-    table = pl.DataFrame({"user": [1, 1], "item": [1, 2], "ts": [1_000.0, 1_010.0]})
-    for extra, unit in ((0.0, 1), (0.5, 1_000_000)):
-        more = pl.DataFrame({"user": [2], "item": [1], "ts": [1_000 + extra]})
-        data = Interactions.from_frame(pl.concat([table, more]), timestamp="ts")
-        assert as_dict(data.weighted(half_life=10 * unit))[1, 1] == 0.5
+    assert dated.weighted(half_life=1 / 3).matrix.data.tolist() == pytest.approx([1e-6, 1, 2**-15])  # one of three
 
 
 # --- by order ----------------------------------------------------------------------------------------------------
@@ -189,7 +188,7 @@ def test_everything_else_stays():
 
 @pytest.mark.parametrize("half_life", [0, -1, float("nan"), float("inf"), timedelta(days=1), "30"])
 def test_a_half_life_is_a_positive_number(half_life):
-    with pytest.raises(DataError, match="half_life must be a positive number, in the unit of the times, got"):
+    with pytest.raises(DataError, match="half_life must be a positive number of days, got"):
         plays().weighted(half_life=half_life)
 
 

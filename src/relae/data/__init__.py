@@ -3,7 +3,7 @@
 from relae._common.table_options import TableKeywords, TableOption, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
-from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix
+from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix, entries_of_rows
 from relae.data._scan import has_tables
 from relae.data._seen import Dropped, Seen, pattern_of, without_cells
 from relae.data._statistics import Spread, Statistics, gini
@@ -34,6 +34,7 @@ __all__ = [
     "canonical_matrix",
     "decode_texts",
     "encode_texts",
+    "entries_of_rows",
     "fading_weights",
     "gini",
     "has_tables",

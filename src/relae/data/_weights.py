@@ -30,33 +30,53 @@ def reweighted(amounts: NDArray[np.float32], weighting: Weighting) -> NDArray[np
     return weights
 
 
-def recency(times: NDArray[np.int64] | None, half_life: float | None) -> NDArray[np.float64] | float:
-    """Return the factor of age in the weights, 0.5^((latest − t) / half_life)."""
+_CLOCKS = ((1e14, 86_400e6), (1e11, 86_400e3), (1e8, 86_400.0))  # from which size on they are µs, ms and s since 1970
+
+
+def day_of(times: NDArray[np.int64]) -> float:
+    """Return how long a day is in the unit of times: microseconds, milliseconds or seconds since 1970, by their size.
+
+    Smaller numbers, such as places in a file, are no clock: their unit counts as a day.
+    """
+    latest = float(times.max(initial=0))
+    return next((day for size, day in _CLOCKS if latest >= size), 1.0)
+
+
+def recency(
+    times: NDArray[np.int64] | None, half_life: float | None, latest: int | None = None
+) -> NDArray[np.float64] | float:
+    """Return the factor of age in the weights, 0.5^((latest − t) / half_life), with a half-life in days."""
     if half_life is None:
         return 1.0
     if not (isinstance(half_life, Real) and 0 < half_life < np.inf):
         raise DataError(
             Option("half_life"),
-            f" must be a positive number, in the unit of the times, got {half_life!r}",
+            f" must be a positive number of days, got {half_life!r}",
             field="half_life",
             value=half_life,
         )
     if times is None:
         raise DataError(Option("half_life", half_life), " needs times: read the data with ", Option("timestamp", ...))
-    ages = times.max(initial=np.iinfo(np.int64).min).astype(np.float64) - times
+    ages = ages_of(times, latest)
     decay: NDArray[np.float64] = np.exp2(-ages / half_life)
     old = np.count_nonzero(decay < LEAST)
     if 2 * old > len(decay):
         warnings.warn(
             ParameterWarning(
                 Option("half_life", half_life),
-                f" is short for times that span {ages.max():,.0f}: {old / len(decay):.0%} of the interactions are so "
-                f"old that they count the least there is, {LEAST:g}. A half-life is in the unit of the times: that of "
-                "the column, or microseconds if it has dates or any fraction",
+                f" days are short for times that span {ages.max():,.0f} days: {old / len(decay):.0%} of the "
+                f"interactions are so old that they count the least there is, {LEAST:g}",
             ),
             stacklevel=3,
         )
     return decay
+
+
+def ages_of(times: NDArray[np.int64], latest: int | None = None) -> NDArray[np.float64]:
+    """Return the age of each interaction in days, at the latest of the times or at a later one."""
+    end = int(times.max(initial=np.iinfo(np.int64).min)) if latest is None else int(latest)
+    ages: NDArray[np.float64] = (end - times) / day_of(times)
+    return ages
 
 
 def faded(matrix: sp.csr_array, times: NDArray[np.int64] | None, fading: float | None) -> NDArray[np.float64] | float:

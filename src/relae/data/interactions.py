@@ -24,7 +24,7 @@ from relae.data._statistics import Statistics, gini, spread_of
 from relae.data._tables import FilePath, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
 from relae.data._weighting import choose_weighting
-from relae.data._weights import LEAST, faded, recency, reweighted
+from relae.data._weights import LEAST, ages_of, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError, Option
@@ -362,6 +362,22 @@ class Interactions:
             f"{self.n_interactions:,} interactions{', with ' if extras else ''}{together})"
         )
 
+    def ages(self, at: int | None = None) -> NDArray[np.float64]:
+        """Return the age of each interaction in days : (stored entries,).
+
+        Times are taken for microseconds, milliseconds or seconds since 1970, by their size. Smaller numbers, such as
+        places in a file, are no clock: their unit counts as a day.
+
+        Parameters
+        ----------
+        at
+            The moment, in the unit of `times`, at which interactions have that age; the latest of them if not given.
+        """
+        if self.times is None:
+            column = Option("timestamp", "ts", python="Interactions.read(…, timestamp='ts')")
+            raise DataError("these interactions have no times: name the column, as in ", column)
+        return ages_of(self.times, at)
+
     def statistics(self) -> Statistics:
         """Return statistics of the data set."""
         per_user = np.diff(self.matrix.indptr)
@@ -477,10 +493,8 @@ class Interactions:
             f, which makes 1 of the amount 1: "linear" a, "sqrt" √a, "log" log₂(1 + a), "binary" 1. Of data that were
             read with a weighting, only "linear", which leaves the weights as they are.
         half_life
-            After how long an interaction counts half, in the unit of `times`: that of the column if it had whole
-            numbers, such as seconds, and microseconds if it had dates. A single time with a fraction makes
-            microseconds of a column of seconds. None: age does not matter. There is a warning if most interactions
-            are so old that they count 1e-6.
+            After how many days an interaction counts half; see `ages`. None: age does not matter. There is a warning if
+            most interactions are so old that they count 1e-6.
         fading
             The power by which the items of a user fade with each that is later, whatever the time between: 0.5 makes
             1, 0.71, 0.58, 0.5, … of the latest ones. Items of the same time share the smallest of their ranks, so that

@@ -167,14 +167,18 @@ class _Lists:
     def __init__(self, recommender: Recommender, split: Split, xis: Sequence[float | Dial] | None) -> None:
         self.recommender = recommender.for_many(len(split.users), xis)
         self.histories: Csr = split.histories
+        self.times = split.history_times
         self.seen: Csr | None = split.seen
         self.columns: NDArray[np.int64] | None = None  # of the split, for each of the model's
         self.allow = split.candidates  # columns of the model
         self.unknown_truth = 0
         items, ours = recommender.items_, split.train.items
         if items is not None and items is not ours and items != ours:
-            encoded = encode(Interactions(split.histories, items=ours, seen=split.seen), items)
+            encoded = encode(
+                Interactions(split.histories, items=ours, seen=split.seen, times=split.history_times), items
+            )
             self.histories, self.seen, self.columns = encoded.matrix, encoded.seen, ours.positions(items.values)
+            self.times = encoded.times
             if self.allow is not None:
                 known = items.positions(ours.values[self.allow])
                 self.allow = known[known >= 0]
@@ -193,6 +197,8 @@ class _Lists:
         """Yield the lists of some users, for each of `xis`."""
         histories, seen = self.histories[start:stop], None if self.seen is None else self.seen[start:stop]
         options: dict[str, Any] = {"progress": progress, "allow": self.allow, "seen": seen}
+        if self.times is not None:
+            options["times"] = self.times[self.histories.indptr[start] : self.histories.indptr[stop]]
         lists = (
             [self.recommender.recommend(histories, k, **options)]
             if xis is None
@@ -227,6 +233,7 @@ class _Adapted:
         k: int = 10,
         *,
         seen: Csr | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> tuple[NDArray[Any], Any]:

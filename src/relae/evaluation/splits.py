@@ -6,14 +6,14 @@ Nothing leaks: a model is fitted to `train`, and item counts, groups and propens
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae._common.checks import check_whole, is_number, refuse
-from relae.data import Ids, Interactions, Lists, canonical_matrix, pattern_of, without_cells
+from relae.data import Ids, Interactions, Lists, canonical_matrix, entries_of_rows, pattern_of, without_cells
 from relae.errors import DataError, DataWarning, Option
 from relae.evaluation.paper import StrongLists
 from relae.linalg import Csr, as_csr
@@ -46,6 +46,10 @@ class Split:
         found nor a candidate. In a split by time only what they had seen by then.
     seen_later : (users of train, items) of bool, optional
         What the users of train see only after that: no candidate is left out for it, and only `everything` has it.
+    history_times, truth_times : (stored entries of histories, of truth), optional
+        When each interaction happened, in the unit of `train.times`.
+    by_time : bool
+        Whether all of the truth is later than the history of the same user.
     """
 
     train: Interactions
@@ -59,6 +63,9 @@ class Split:
     candidates: NDArray[np.int64] | None = None
     seen: Csr | None = None
     seen_later: Csr | None = None
+    history_times: NDArray[np.int64] | None = None
+    truth_times: NDArray[np.int64] | None = None
+    by_time: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "histories", canonical_matrix(self.histories))
@@ -70,6 +77,10 @@ class Split:
                     f"{name} are {matrix.shape[0]:,} × {matrix.shape[1]:,}, and there are {shape[0]:,} users to judge "
                     f"by and {shape[1]:,} items in train"
                 )
+        for name, matrix in (("history", self.histories), ("truth", self.truth)):
+            times = getattr(self, f"{name}_times")
+            if times is not None and times.shape != (matrix.nnz,):
+                raise DataError(f"{name}_times has {len(times):,} times for {matrix.nnz:,} interactions: give one each")
         if self.truth.nnz == 0:
             raise DataError(f"none of the {shape[0]:,} users has anything hidden that could be found")
         both = sp.csr_array(self.histories.astype(bool).multiply(self.truth.astype(bool)))
@@ -121,7 +132,25 @@ class Split:
             )
             matrix, users = self.train.matrix + positions @ self.truth, self.train.users
             seen = _either(self.train.seen, self.seen_later)
-        return self.train.replace(matrix=matrix, users=users, times=None, seen=seen, weighting="linear")
+        matrix = canonical_matrix(matrix)
+        times = self._times_of_everything(matrix)
+        return self.train.replace(matrix=matrix, users=users, times=times, seen=seen, weighting="linear")
+
+    def _times_of_everything(self, matrix: Csr) -> NDArray[np.int64] | None:
+        """Return the times of the matrix of `everything`; None if those of train or the truth are not known."""
+        if self.train.times is None or self.truth_times is None or (self.new_users and self.history_times is None):
+            return None
+        added = self.train.n_users + np.arange(len(self.users))
+        rows = added if self.new_users else self.train.users.positions(self.users.values)
+        parts: list[tuple[Csr, NDArray[Any], Any]] = [
+            (self.train.matrix, np.arange(self.train.n_users), self.train.times),
+            (self.truth, rows, self.truth_times),
+            *([(self.histories, rows, self.history_times)] if self.new_users else []),
+        ]
+        owners = np.concatenate([rows[_owners(part)] for part, rows, _ in parts])
+        order = np.lexsort((np.concatenate([part.indices for part, _, _ in parts]), owners))
+        times = np.concatenate([times for _, _, times in parts])
+        return np.asarray(times[order]) if len(times) == matrix.nnz else None
 
     def __repr__(self) -> str:
         among = "" if self.candidates is None else f"{self.n_candidates:,} of "
@@ -155,7 +184,16 @@ def hold_out_users(
     kept[held] = False
     users = Ids(data.users.values[held])
     parts = _cells(rows, ~is_truth), _cells(rows, is_truth)
-    return Split(data.select_users(kept), users, *parts, "held-out users", new_users=True, seen=_taken(data.seen, held))
+    times = None if data.times is None else data.times[entries_of_rows(data.matrix.indptr, held)]
+    return Split(
+        data.select_users(kept),
+        users,
+        *parts,
+        "held-out users",
+        new_users=True,
+        seen=_taken(data.seen, held),
+        **_divide_times(times, is_truth),
+    )
 
 
 def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.random.Generator) -> Split:
@@ -209,7 +247,7 @@ def leave_last_out(data: Interactions, n: int = 1) -> Split:
     np.minimum.at(first_hidden, _owners(x)[is_truth], times[is_truth])
     known = data.with_seen_before(first_hidden)
     protocol = f"last {n} of each user" if n > 1 else "last item of each user"
-    return _with_seen_later(_within_users(known, is_truth, protocol), data)
+    return _with_seen_later(_within_users(known, is_truth, protocol, by_time=True), data)
 
 
 def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> Split:
@@ -244,7 +282,7 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
     reasons = "no history before", "nothing after"
     nobody = f"no user has interactions both before and from {at} on"
     known = data.with_seen_before(at)
-    return _with_seen_later(_across(known, is_truth, f"from time {at} on", reasons, nobody), data)
+    return _with_seen_later(_across(known, is_truth, f"from time {at} on", reasons, nobody, by_time=True), data)
 
 
 def given_split(
@@ -436,7 +474,20 @@ def _kept(data: Interactions, mask: NDArray[np.bool_]) -> Interactions:
     return data.replace(matrix=_cells(data.matrix, mask), times=None if data.times is None else data.times[mask])
 
 
-def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str) -> Split:
+class _Times(TypedDict):
+    """The times of a split, as keywords of `Split`."""
+
+    history_times: NDArray[np.int64] | None
+    truth_times: NDArray[np.int64] | None
+
+
+def _divide_times(times: NDArray[np.int64] | None, is_truth: NDArray[np.bool_]) -> _Times:
+    if times is None:
+        return {"history_times": None, "truth_times": None}
+    return {"history_times": times[~is_truth], "truth_times": times[is_truth]}
+
+
+def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str, *, by_time: bool = False) -> Split:
     """Return the split that hides some cells of the users that are trained on."""
     if not is_truth.any():
         raise DataError(f"none of the {data.n_users:,} users has enough items for a history and a truth")
@@ -447,8 +498,22 @@ def _within_users(data: Interactions, is_truth: NDArray[np.bool_], protocol: str
     histories = train.matrix if judged.all() else train.matrix[judged]
     left_out = _counted({"too few items": int(np.count_nonzero(~judged))})
     return Split(
-        train, users, histories, truth[judged], protocol, left_out, seen=_taken(data.seen, np.flatnonzero(judged))
+        train,
+        users,
+        histories,
+        truth[judged],
+        protocol,
+        left_out,
+        seen=_taken(data.seen, np.flatnonzero(judged)),
+        by_time=by_time,
+        **_times_of_judged(data, is_truth, judged),
     )
+
+
+def _times_of_judged(data: Interactions, is_truth: NDArray[np.bool_], judged: NDArray[np.bool_]) -> _Times:
+    """Return the times of the histories and the truth of some users."""
+    entries = entries_of_rows(data.matrix.indptr, np.flatnonzero(judged))
+    return _divide_times(None if data.times is None else data.times[entries], is_truth[entries])
 
 
 def _across(
@@ -458,6 +523,8 @@ def _across(
     reasons: tuple[str, str],
     nobody: str,
     candidates: NDArray[np.int64] | None = None,
+    *,
+    by_time: bool = False,
 ) -> Split:
     """Return the split that hides some cells and judges by the users who have hidden ones and others.
 
@@ -478,6 +545,8 @@ def _across(
         _counted(dict(zip(reasons, map(int, counts), strict=True))),
         candidates=candidates,
         seen=_taken(data.seen, np.flatnonzero(judged)),
+        by_time=by_time,
+        **_times_of_judged(data, is_truth, judged),
     )
 
 

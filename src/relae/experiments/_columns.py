@@ -57,8 +57,8 @@ class Columns(TableOptions):
         default=None,
         metadata=option(
             float,
-            "The age at which an interaction counts half, in the unit of `timestamp`; in microseconds if that column "
-            "has dates or fractions.",
+            "The age in days at which an interaction counts half; numbers in `timestamp` that are no seconds, "
+            "milliseconds or microseconds since 1970 count as days.",
         ),
     )
     features: Any = field(

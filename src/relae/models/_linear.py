@@ -286,6 +286,7 @@ class LinearAutoencoder(HistoryRecommender):
         *,
         exclude_seen: bool = True,
         seen: HistoriesLike | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -297,7 +298,7 @@ class LinearAutoencoder(HistoryRecommender):
         self.check_fitted()
         dials = self._as_dials(xis)
         order = sorted(range(len(dials)), key=lambda at: dials[at].input)  # the same projections side by side
-        encoded = self.encode(histories, seen, exclude_seen)
+        encoded = self.encode(histories, seen, exclude_seen, times)
         model = self.for_many(encoded.matrix.shape[0], dials)
         views = [model._turned(dials[at]) for at in order]
         lists = model.recommend_by(encoded, k, views, exclude_seen, allow, deny, progress)

@@ -60,6 +60,7 @@ class Recommender(Protocol):
         k: int = 10,
         *,
         seen: Csr | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> tuple[NDArray[Any], Dense]:
@@ -73,6 +74,7 @@ class Recommender(Protocol):
         k: int = 10,
         *,
         seen: Csr | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         progress: Progress | None = None,
     ) -> list[tuple[NDArray[Any], Dense]]:
@@ -106,6 +108,8 @@ class HistoryRecommender(Estimator, ABC):
     """Uses features of items: `fit` takes `item_features` and `feature_weight`."""
     closed_form: ClassVar[bool] = False
     """Is solved and not trained: `fit` takes `solver`."""
+    uses_times: ClassVar[bool] = False
+    """Scores depend on the order of a history, which `weigh` is told."""
     explains: ClassVar[bool] = False
     """Has `explain`, `explain_all` and `similar_items`."""
     dials: ClassVar[tuple[str, ...]] = ()
@@ -139,6 +143,13 @@ class HistoryRecommender(Estimator, ABC):
         """Fit with those of the options that `fit` takes and that are not None."""
         taken = {name: options[name] for name in self.fit_options() if options.get(name) is not None}
         return self.fit(data, progress=progress, **taken)
+
+    def weigh(self, batch: Csr, times: NDArray[np.int64] | None) -> Csr:
+        """Return histories weighed by the time of their items, for `project`; the same cells, none of them 0.
+
+        `times` has a number per stored entry, which rises with time; None if the order is not known.
+        """
+        return batch
 
     @abstractmethod
     def project(self, batch: Csr) -> Dense:
@@ -176,6 +187,7 @@ class HistoryRecommender(Estimator, ABC):
         *,
         exclude_seen: bool = True,
         seen: HistoriesLike | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -287,6 +299,7 @@ class HistoryRecommender(Estimator, ABC):
         *,
         exclude_seen: bool = True,
         seen: HistoriesLike | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -300,6 +313,7 @@ class HistoryRecommender(Estimator, ABC):
         *,
         exclude_seen: bool = True,
         seen: HistoriesLike | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -312,6 +326,7 @@ class HistoryRecommender(Estimator, ABC):
         *,
         exclude_seen: bool = True,
         seen: HistoriesLike | None = None,
+        times: NDArray[np.int64] | None = None,
         allow: Sequence[Any] | None = None,
         deny: Sequence[Any] | None = None,
         progress: Progress | None = None,
@@ -334,6 +349,9 @@ class HistoryRecommender(Estimator, ABC):
         seen
             What each user has had beside the history and is not to get either, such as what was rated low: one for each
             history, in the form of histories. Interactions know it themselves: see `Interactions.seen`.
+        times
+            When each entry of a sparse matrix happened, in the order of its data, for models that use it
+            (`uses_times`). Lists are in the order of time, the latest item last, and Interactions have times.
         allow, deny
             Items (columns or raw ids, as the histories are) that alone, or never, are recommended. Unknown raw ids
             are ignored.
@@ -343,7 +361,7 @@ class HistoryRecommender(Estimator, ABC):
         ids, scores : (users, k) each; (k,) for a single history
         """
         self.check_fitted()
-        encoded = self.encode(histories, seen, exclude_seen)
+        encoded = self.encode(histories, seen, exclude_seen, times)
         [result] = self.recommend_by(encoded, k, [self], exclude_seen, allow, deny, progress)
         return result
 
@@ -372,7 +390,7 @@ class HistoryRecommender(Estimator, ABC):
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self.score_dtype)) for _ in views]
         scales, keys = [view.score_scale() for view in views], [view.projection_key() for view in views]
         for start, stop in self.batches(users):
-            batch = histories.matrix[start:stop]
+            batch, times = histories.batch(start, stop)
             beside = None if histories.seen is None else histories.seen[start:stop]
             skipped = batch if beside is None else batch + beside
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
@@ -380,12 +398,13 @@ class HistoryRecommender(Estimator, ABC):
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
             for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
                 if at == 0 or keys[at] != keys[at - 1]:
-                    projected = view.project(batch)
+                    weighed = view.weigh(batch, times)
+                    projected = view.project(weighed)
                 if exclude_seen:
                     best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0])
                 else:
                     scaled = projected.copy() if scale is None else projected * scale
-                    best = rank(view.add_history(scaled, batch), k, barred=barred, hints=best[0])
+                    best = rank(view.add_history(scaled, weighed), k, barred=barred, hints=best[0])
                 ids[start:stop], scores[start:stop] = best
                 if popular is not None:
                     ids[start + empty] = popular
@@ -412,7 +431,7 @@ class HistoryRecommender(Estimator, ABC):
         scale = self.score_scale()
         scores = np.empty((users, n), self.score_dtype)
         for start, stop in self.batches(users):
-            batch = encoded.matrix[start:stop]
+            batch = self.weigh(*encoded.batch(start, stop))
             scores[start:stop] = self.project(batch)
             if scale is not None:
                 scores[start:stop] *= scale
@@ -420,11 +439,15 @@ class HistoryRecommender(Estimator, ABC):
         return scores[0] if encoded.single else scores
 
     def encode(
-        self, histories: HistoriesLike, seen: HistoriesLike | None = None, exclude_seen: bool = True
+        self,
+        histories: HistoriesLike,
+        seen: HistoriesLike | None = None,
+        exclude_seen: bool = True,
+        times: NDArray[np.int64] | None = None,
     ) -> Histories:
         """Bring histories onto the model's columns; items it has never seen are left out, counted and warned of.
 
-        `seen` and `exclude_seen` are those of `recommend`.
+        `seen`, `exclude_seen` and `times` are those of `recommend`.
         """
         self.check_fitted()
         if seen is not None and not exclude_seen:
@@ -434,7 +457,7 @@ class HistoryRecommender(Estimator, ABC):
                 Option("exclude_seen", False),
                 " out",
             )
-        encoded = encode(histories, self.items_, seen)
+        encoded = encode(histories, self.items_, seen, times)
         if not exclude_seen:
             encoded = replace(encoded, seen=None)
         if encoded.unknown:

@@ -28,7 +28,8 @@ class Histories:
 
     `raw` tells whether they came as raw ids, so that raw ids are due in return; `single` whether it was one
     history and not a batch; `unknown` counts the items that the model has never seen, and `stranger` is the first of
-    them in lists. `seen` is what users have had beside their histories, None if there is nothing.
+    them in lists. `seen` is what users have had beside their histories, None if there is nothing. `times` has a number
+    per stored entry of `matrix`, which rises with time: the time of the interaction, or its place in a list.
     """
 
     matrix: Csr  # (users, items)
@@ -37,9 +38,20 @@ class Histories:
     unknown: int = 0
     seen: Csr | None = None  # (users, items) of bool
     stranger: Any = None
+    times: NDArray[np.int64] | None = None
+
+    def batch(self, start: int, stop: int) -> tuple[Csr, NDArray[np.int64] | None]:
+        """Return some of the histories and their times."""
+        first, last = self.matrix.indptr[start], self.matrix.indptr[stop]
+        return self.matrix[start:stop], None if self.times is None else self.times[first:last]
 
 
-def encode(histories: HistoriesLike, items: Ids, seen: HistoriesLike | None = None) -> Histories:
+def encode(
+    histories: HistoriesLike,
+    items: Ids,
+    seen: HistoriesLike | None = None,
+    times: NDArray[np.int64] | None = None,
+) -> Histories:
     """Bring histories onto the columns of `items`.
 
     Parameters
@@ -49,8 +61,13 @@ def encode(histories: HistoriesLike, items: Ids, seen: HistoriesLike | None = No
         ids or a mapping from raw ids to weights; or a sequence of such histories.
     seen
         What each user has had beside the history, in any of these forms; Interactions know it themselves.
+    times
+        For a sparse matrix in canonical form: when each stored entry happened. Interactions know it themselves, and a
+        list is in the order of time, the latest item last. Sets and mappings have no order.
     """
     encoded = _encode(histories, items)
+    if times is not None:
+        encoded = replace(encoded, times=_check_times(times, histories, encoded))
     if seen is None:
         return encoded
     beside = _encode(seen, items).matrix.astype(bool)
@@ -64,7 +81,7 @@ def encode(histories: HistoriesLike, items: Ids, seen: HistoriesLike | None = No
 def _encode(histories: Any, items: Ids) -> Histories:
     if isinstance(histories, Interactions):
         if histories.items is items or histories.items == items:
-            return Histories(histories.matrix, raw=True, seen=histories.seen_on(items))
+            return Histories(histories.matrix, raw=True, seen=histories.seen_on(items), times=histories.times)
         return _moved(histories, items)
     if sp.issparse(histories) and cast(Any, histories).ndim == 1:  # a row of a csr_array
         return replace(_encode(cast(Any, histories).reshape(1, -1), items), single=True)
@@ -88,16 +105,30 @@ def _encode(histories: Any, items: Ids) -> Histories:
     if single and any(_is_history(entry) for entry in histories):
         raise DataError("histories mix item ids with lists of item ids: give one list, or a list of lists")
     single = single or len(histories) == 0
-    matrix, unknown = _from_lists([histories] if single else list(histories), items)
-    return Histories(matrix, raw=True, single=single, unknown=len(unknown), stranger=next(iter(unknown), None))
+    matrix, times, unknown = _from_lists([histories] if single else list(histories), items)
+    stranger = next(iter(unknown), None)
+    return Histories(matrix, raw=True, single=single, unknown=len(unknown), stranger=stranger, times=times)
+
+
+def _check_times(times: Any, histories: Any, encoded: Histories) -> NDArray[np.int64]:
+    """Return the times of a matrix; a DataError unless there is one per stored entry, in one order."""
+    if encoded.raw:
+        raise DataError("times belong to a sparse matrix: lists are in the order of time, and Interactions have times")
+    array = np.asarray(times)
+    if array.dtype.kind not in "iu" or array.shape != encoded.matrix.data.shape or histories.nnz != encoded.matrix.nnz:
+        raise DataError(
+            f"times are one integer for each of the {encoded.matrix.nnz:,} entries of the histories, which must be a "
+            f"CSR in canonical form, got {array.dtype} of shape {array.shape}"
+        )
+    return array.astype(np.int64, copy=False)
 
 
 def _is_history(entry: Any) -> bool:
     return isinstance(entry, (Sequence, Mapping, np.ndarray, set, frozenset)) and not isinstance(entry, (str, bytes))
 
 
-def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, list[Any]]:
-    """Return histories as a matrix, and the ids in them that are unknown."""
+def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, NDArray[np.int64] | None, list[Any]]:
+    """Return histories as a matrix, the place of each entry in its list, and the ids that are unknown."""
     ids: list[Any] = []
     weights: list[float] = []
     for history in histories:
@@ -116,7 +147,29 @@ def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, list[Any]]:
     matrix = _cells(values[known], rows[known], columns[known], (len(histories), len(items)))
     listed = np.array([not isinstance(history, Mapping) for history in histories], dtype=bool)
     matrix.data[np.repeat(listed, np.diff(matrix.indptr))] = 1.0  # an id named twice is one item seen
-    return canonical_matrix(matrix), [ids[at] for at in np.flatnonzero(~known)]
+    canonical = canonical_matrix(matrix)
+    ordered = [isinstance(history, (Sequence, np.ndarray)) for history in histories]
+    times = None
+    if any(ordered):
+        places = np.arange(len(ids)) * np.repeat(ordered, [len(history) for history in histories])
+        times = _times_of_cells(rows[known], columns[known], places[known], canonical)
+    return canonical, times, [ids[at] for at in np.flatnonzero(~known)]
+
+
+def _times_of_cells(
+    rows: NDArray[Any], columns: NDArray[Any], times: NDArray[np.int64], matrix: Csr
+) -> NDArray[np.int64]:
+    """Return the latest time of each stored entry of a matrix, from those of its cells in any order."""
+    width = np.int64(matrix.shape[1])
+    owners = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    entries = owners * width + matrix.indices
+    cells = rows * width + columns
+    at = np.searchsorted(entries, cells)
+    kept = at < len(entries)
+    kept[kept] = entries[at[kept]] == cells[kept]  # a weight of 0 is no entry
+    latest = np.full(len(entries), np.iinfo(np.int64).min)
+    np.maximum.at(latest, at[kept], times[kept])
+    return latest
 
 
 def _cells(values: NDArray[Any], rows: NDArray[Any], columns: NDArray[Any], shape: tuple[int, int]) -> Any:
@@ -131,4 +184,7 @@ def _moved(interactions: Interactions, items: Ids) -> Histories:
     known = column >= 0
     matrix = _cells(source.data[known], source.row[known], column[known], (interactions.n_users, len(items)))
     unknown = int(np.count_nonzero(~known))
-    return Histories(canonical_matrix(matrix), raw=True, unknown=unknown, seen=interactions.seen_on(items))
+    canonical, times = canonical_matrix(matrix), None
+    if interactions.times is not None:
+        times = _times_of_cells(source.row[known], column[known], interactions.times[known], canonical)
+    return Histories(canonical, raw=True, unknown=unknown, seen=interactions.seen_on(items), times=times)
