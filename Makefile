@@ -4,7 +4,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # A range would take the newest build, which on Linux brings gigabytes of CUDA.
 TORCH  ?= 2.13.0
-# Processes of the tests: one more than cores, because some of them wait for others. Their threads must not wait by spinning.
+# Processes of the tests: one more than cores, because some of them wait for others. Their threads must not wait by spinning
+# (OpenBLAS knows no other way, and has one thread), and what one of them has compiled is kept for the others.
 WORKERS ?= $(or $(shell nproc 2>/dev/null | awk '{ print $$1 < 4 ? $$1 + 1 : 4 }'),2)
 
 .PHONY: demo test check bench docs reference clean help
@@ -22,7 +23,8 @@ demo: $(VENV)/.core
 	$(BIN)/relae demo
 
 test: $(VENV)/.dev $(if $(NEURAL),$(VENV)/.neural)
-	$(if $(FAULTS),RELAE_FAULTS=1) $(if $(FULL),RELAE_FULL=1) OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(if $(FAULTS),RELAE_FAULTS=1) $(if $(FULL),RELAE_FULL=1,OPENBLAS_NUM_THREADS=1) OMP_WAIT_POLICY=passive \
+		PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

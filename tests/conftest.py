@@ -1,6 +1,8 @@
 """Settings for the tests of every room."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,9 +27,19 @@ def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return Shell(capfd, monkeypatch)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Let the collector of garbage pass by all modules and tests: none of them goes before the end."""
+    gc.disable()
+    result = yield
+    gc.freeze()
+    gc.enable()
+    return result
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long, so that no process is left with it at the end; and skip what is not wanted."""
-    items.sort(key=lambda item: "slow" not in item.keywords)
+    items.sort(key=lambda item: not {"slow", "long"} & set(item.keywords))
     for item in items:
         if "slow" in item.keywords and not FULL:
             item.add_marker(pytest.mark.skip(reason="takes a minute or more: RELAE_FULL is not set"))

@@ -7,6 +7,7 @@ shrink.
 import ast
 import tomllib
 from collections import defaultdict
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from relae.registry import KINDS, kind
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "relae"
-MODULES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")}
 SHARED = "_common"  # the room below all others has an underscore because users do not need it
 
 # What others call so: named tuples, the way to end a process, notebooks, and uvicorn.
@@ -36,6 +36,12 @@ PRIVATE_OVERRIDES: set[str] = set()
 UPWARD = {"recommender/_base.py: relae"}  # a model's save() asks the package, which opens the store when first used
 SIGNATURES: set[str] = set()
 BY_NAME: set[str] = set()
+
+
+@cache
+def modules():
+    """Every module, parsed when first asked for and not by every process that collects the tests."""
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8")) for path in SOURCE.rglob("*.py")}
 
 
 def room(path):
@@ -79,7 +85,7 @@ def room_imported(module, name):
 
 def test_no_room_imports_what_is_private_in_another():
     found = set()
-    for path, tree in MODULES.items():
+    for path, tree in modules().items():
         for module, name in imports(tree):
             other = room_imported(module, name)
             if other in (None, "", room(path)):
@@ -108,12 +114,12 @@ def names_defined(trees):
 
 def test_no_room_uses_a_private_attribute_of_another():
     rooms = defaultdict(list)
-    for path, tree in MODULES.items():
+    for path, tree in modules().items():
         rooms[room(path)].append(tree)
     own = {name: names_defined(trees) for name, trees in rooms.items()}
     found = {
         f"{path}: {node.attr}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own[room(path)] | PROTOCOLS
     }
@@ -139,10 +145,10 @@ def test_imports_only_point_down():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     layers = [[name.strip() for name in layer.split("|")] for layer in contracts[0]["layers"]]
     height = {name: at for at, layer in enumerate(layers) for name in layer}
-    missing = {room(path) for path in MODULES} - height.keys() - {"", "errors"}
+    missing = {room(path) for path in modules()} - height.keys() - {"", "errors"}
     assert missing == set(), "every room has its layer"
     found = set()
-    for path, tree in MODULES.items():
+    for path, tree in modules().items():
         here = room(path)
         for module, name in imports(tree):
             other = room_imported(module, name)
@@ -155,7 +161,7 @@ def test_imports_only_point_down():
 
 def calls(name):
     """Where something is called, or imported, by this name."""
-    for path, tree in MODULES.items():
+    for path, tree in modules().items():
         for node in ast.walk(tree):
             called = node.func if isinstance(node, ast.Call) else None
             attribute = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)
@@ -173,7 +179,7 @@ def test_only_the_registry_imports_by_name(name):
 
 
 def test_every_public_name_is_there():
-    for path in MODULES:
+    for path in modules():
         if path.endswith("__init__.py") and path.count("/") == 1:
             module = import_module(f"relae.{room(path)}")
             assert not any(map(private, getattr(module, "__all__", []))), path

@@ -49,6 +49,7 @@ def thin_out(table: Path, least: int = 150) -> None:
     rows.filter(pl.len().over("item") >= least).write_csv(table)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_the_tutorial(tmp_path: Path) -> None:
     port = free_port()

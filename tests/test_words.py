@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import relae
@@ -10,10 +11,14 @@ SOURCE = Path(relae.__file__).parent
 QUESTIONS = re.compile(r"(What|How|Whether|Who|Whose|Whom|Where|Which|When|Why)\b")
 EMPTY_NAMES = {"found", "given", "place", "places", "told", "asked"}
 
-TREES = {
-    path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(SOURCE.rglob("*.py"))
-}
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return every module of the package, parsed when first asked for and not by every process that collects tests."""
+    return {
+        path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
 
 
 def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -26,7 +31,7 @@ def test_no_docstring_begins_with_a_question():
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     wrong = [
         f"{module}: {text.splitlines()[0]}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, documented) and (text := ast.get_docstring(node)) and QUESTIONS.match(text)
     ]
@@ -36,7 +41,7 @@ def test_no_docstring_begins_with_a_question():
 def test_no_name_carries_nothing():
     """Call a thing what it is: `columns`, `histories`, `path`."""
     wrong = []
-    for module, tree in TREES.items():
+    for module, tree in trees().items():
         names = {function.name for function in functions(tree)}
         for node in ast.walk(tree):
             if isinstance(node, ast.arg):
