@@ -1,8 +1,10 @@
 """The README and the pages of the docs do what they say: their Python runs, block after block."""
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import polars as pl
 import pytest
 
 from relae import registry
+from relae.datasets._online_retail import embedded_folder
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))  # for the tools beside the package
@@ -30,6 +33,22 @@ def ratings_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def smaller_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded data set without the products that few customers have, so that fits take little time."""
+    folder = tmp_path_factory.mktemp("shop")
+    with embedded_folder() as whole:
+        rows = pl.read_parquet(whole / "interactions.parquet")
+        rows.filter(pl.len().over("item") >= 60).write_parquet(folder / "interactions.parquet")
+        shutil.copy(whole / "items.parquet", folder)
+    return folder
+
+
+@pytest.fixture
+def shop_with_fewer_products(smaller_shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relae.datasets._online_retail.embedded_folder", lambda: nullcontext(smaller_shop))
+
+
 @pytest.fixture
 def registry_as_before() -> Iterator[None]:
     before = [(each, dict(each)) for each in (registry._names, registry._own)]
@@ -39,7 +58,8 @@ def registry_as_before() -> Iterator[None]:
         each.update(content)  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("ratings_in_the_working_folder", "registry_as_before")
+@pytest.mark.long
+@pytest.mark.usefixtures("ratings_in_the_working_folder", "shop_with_fewer_products", "registry_as_before")
 @pytest.mark.parametrize(
     "name",
     [
