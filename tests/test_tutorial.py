@@ -1,6 +1,7 @@
 """The tutorial, as a new user would type it: every command of the page runs, in order, in an empty folder."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_WAIT_POLICY")
 
 
 def commands() -> list[str]:
@@ -54,6 +56,7 @@ def thin_out(table: Path, least: int = 150) -> None:
 def test_the_tutorial(tmp_path: Path) -> None:
     port = free_port()
     environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path), "NO_COLOR": "1", "COLUMNS": "100"}
+    environment |= {name: os.environ[name] for name in THREADS if name in os.environ}
     said: dict[str, str] = {}
     server: subprocess.Popen[bytes] | None = None
     try:

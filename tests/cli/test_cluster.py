@@ -48,7 +48,9 @@ def test_files_that_only_the_workers_read(address, shell, tmp_path):
     assert "--titles is for tables that are read here" in shell("fit", pattern, "--titles", "x.csv", *given).line()
 
 
-def test_nobody_is_there(table, columns, shell, tmp_path):
+def test_nobody_is_there(table, columns, shell, tmp_path, monkeypatch):
+    client = distributed.Client
+    monkeypatch.setattr(distributed, "Client", lambda address, timeout: client(address, timeout=timeout / 10))
     call = ("fit", table, *columns, "--scheduler", "tcp://127.0.0.1:9", "--out", tmp_path / "m")
     assert "there is no Dask scheduler at tcp://127.0.0.1:9" in shell(*call).line()
     call = (

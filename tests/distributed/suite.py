@@ -28,7 +28,7 @@ def running(limit):
         warnings.simplefilter("ignore", ResourceWarning)
         with (
             LocalCluster(
-                n_workers=4, threads_per_worker=1, processes=True, memory_limit=limit, dashboard_address="127.0.0.1:0"
+                n_workers=3, threads_per_worker=1, processes=True, memory_limit=limit, dashboard_address="127.0.0.1:0"
             ) as cluster,
             Client(cluster) as client,
         ):

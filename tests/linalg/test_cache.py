@@ -24,8 +24,9 @@ from relae.linalg import as_csr, csr_block, top_k
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for _ in range(2):
-        columns, _ = top_k(np.array([[3.0, 1.0, 2.0]], np.float32), 2)
-        assert columns.tolist() == [[0, 2]]
+        if "one" not in sys.argv:
+            columns, _ = top_k(np.array([[3.0, 1.0, 2.0]], np.float32), 2)
+            assert columns.tolist() == [[0, 2]]
         block = csr_block(as_csr(np.eye(3), np.float32), np.array([0, 2]), np.array([2]))
         assert block.tolist() == [[0], [1]]
 for warning in caught:
@@ -34,7 +35,7 @@ for warning in caught:
 
 
 def call(*arguments, **environment):
-    """Use two kernels in a process of its own; return what it warned of."""
+    """Use two kernels, or the one that is soon compiled, in a process of its own; return what it warned of."""
     done = subprocess.run(
         [sys.executable, "-c", CALL, *arguments],
         env=os.environ | {name: str(value) for name, value in environment.items()},
@@ -126,7 +127,7 @@ def test_a_command_does_not_end_by_it(cache, tmp_path):
 
 
 def test_a_full_disk(tmp_path):
-    assert f"RuntimeWarning the compiled kernels in {tmp_path}" in call("full", NUMBA_CACHE_DIR=tmp_path)
+    assert f"RuntimeWarning the compiled kernels in {tmp_path}" in call("full", "one", NUMBA_CACHE_DIR=tmp_path)
 
 
 def test_no_folder_that_can_be_written_to(tmp_path):
@@ -137,6 +138,7 @@ def test_no_folder_that_can_be_written_to(tmp_path):
     (tmp_path / "file").write_text("")
     nowhere = tmp_path / "file" / "cache"
     told = call(
+        "one",
         PYTHONPATH=package.parent,
         PYTHONDONTWRITEBYTECODE=1,
         NUMBA_CACHE_DIR=nowhere,

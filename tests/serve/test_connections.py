@@ -188,7 +188,7 @@ def test_an_idle_connection_is_kept(hasty):
         for _ in range(2):
             connection.sendall(GET)
             assert read_answer(connection)[0] == 200
-            time.sleep(2.5)
+            time.sleep(1.5)
 
 
 def test_an_answer_that_is_not_read(folder):
