@@ -9,3 +9,8 @@ FAULTS = FULL or "RELAE_FAULTS" in os.environ
 def repeat(few: int, many: int) -> int:
     """Return how many examples of a law to try."""
     return many if FULL else few
+
+
+def repeat_faults(few: int, many: int) -> int:
+    """Return how many attacks of a kind to try: many also where faults are tested."""
+    return many if FAULTS else few

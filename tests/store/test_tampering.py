@@ -18,6 +18,7 @@ from relae import PlanError, StoreError, store
 from relae.linalg import Expected, check_layout, csr_from_parts
 from relae.store import _format, _read
 
+from ..effort import repeat_faults
 from .suite import ITEMS, MODELS, USERS, data, fitted, same
 from .tampering import seal
 
@@ -49,7 +50,7 @@ def tamper(what, first, count, folder):
 
 @pytest.mark.parametrize("what", ["records", "arrays"])
 def test_tampered_folders_do_not_crash(what, tmp_path):
-    tamper(what, 0, 120, tmp_path)
+    tamper(what, 0, repeat_faults(40, 120), tmp_path)
 
 
 @pytest.mark.slow
