@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "relae.models": ("DAN", "RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE", "DEQL"),
     "relae.baselines": (
-        *("Random", "Popularity", "ItemKNN", "ContentKNN", "IALS", "GFCF"),
+        *("Random", "Popularity", "Trending", "ItemKNN", "ContentKNN", "IALS", "GFCF"),
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),
     ),
 }

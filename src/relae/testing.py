@@ -24,7 +24,7 @@ _TRAINED = ("curve_", "epochs_", "best_epoch_", "stopped_")  # what a model that
 
 
 def example_data(users: int = 40, items: int = 24, seed: int = 0) -> Interactions:
-    """Return small interactions with weights, string ids, titles and features; one item has no users."""
+    """Return small interactions with weights, string ids, titles, times and features; one item has no users."""
     rng = np.random.default_rng(seed)
     chance = np.linspace(0.6, 0.1, items)
     x = (rng.random((users, items)) < chance) * rng.uniform(0.5, 2.0, (users, items))
@@ -33,7 +33,8 @@ def example_data(users: int = 40, items: int = 24, seed: int = 0) -> Interaction
     names = [f"item {column * 5 % items}" for column in range(items)]
     features = Features(sp.csr_array(np.eye(4)[np.arange(items) % 4]))
     titles = [f"The {name}" for name in names]
-    return Interactions(x, [f"user {row}" for row in range(users)], names, titles, features=features)
+    times = 1_700_000_000 + rng.integers(0, 60 * 86_400, np.count_nonzero(x))  # seconds, within 60 days
+    return Interactions(x, [f"user {row}" for row in range(users)], names, titles, times, features)
 
 
 def check_recommender(

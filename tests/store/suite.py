@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
-from relae.baselines import GFCF, IALS, ItemKNN, Popularity, Random
+from relae.baselines import GFCF, IALS, ItemKNN, Popularity, Random, Trending
 from relae.models import DAN, DEQL
 from relae.solvers import Auto, Local
 
@@ -30,6 +30,7 @@ MODELS = {
     "IALS": IALS(6),
     "ItemKNN": ItemKNN(5),
     "Popularity": Popularity(),
+    "Trending": Trending(9.0),
     "Random": Random(3),
 }
 HOW = {
@@ -44,7 +45,8 @@ HOW = {
 def data(ids="str"):
     items = [f"ïtem {j * 3 % ITEMS}" for j in range(ITEMS)] if ids == "str" else [5 * j for j in range(ITEMS)]
     users = [f"user {u}" for u in range(USERS)] if ids == "str" else [900 - u for u in range(USERS)]
-    return Interactions(csr(X), users, items, TITLES if ids == "str" else None)
+    times = 1_700_000_000 + 3_600 * np.arange(np.count_nonzero(X))
+    return Interactions(csr(X), users, items, TITLES if ids == "str" else None, times)
 
 
 @cache

@@ -20,7 +20,20 @@ from pathlib import Path
 import numpy as np
 
 from relae import DLAE, EASE, RDLAE, Interactions, RelaeError, StoreError, store
-from relae.baselines import GFCF, HMLET, IALS, LTOCF, ContentKNN, ItemKNN, LightGCN, Mark, MultVAE, Popularity, Random
+from relae.baselines import (
+    GFCF,
+    HMLET,
+    IALS,
+    LTOCF,
+    ContentKNN,
+    ItemKNN,
+    LightGCN,
+    Mark,
+    MultVAE,
+    Popularity,
+    Random,
+    Trending,
+)
 from relae.data import Dropped, Ids
 from relae.models import DAN, DEQL
 from relae.serve import Settings
@@ -86,6 +99,7 @@ KINDS = {
     "GFCF": partial(_fitted, GFCF(0.3, 3)),
     "Popularity": partial(_fitted, Popularity(), NUMBERED),
     "Random": partial(_fitted, Random(3)),
+    "Trending": partial(_fitted, Trending(3.0), DATA.replace(times=np.arange(DATA.n_interactions))),
     "MultVAE": partial(_trained, MultVAE(3, 5), **_LAYERS),
     "LightGCN": partial(_trained, LightGCN(3), **_VECTORS),
     "LTOCF": partial(_trained, LTOCF(3), **_VECTORS, times=(5,)),

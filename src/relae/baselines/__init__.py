@@ -11,6 +11,7 @@ from relae.baselines._multvae import MultVAE
 from relae.baselines._popularity import Popularity
 from relae.baselines._random import Random
 from relae.baselines._trained import Mark, Trained
+from relae.baselines._trending import Trending
 
 __all__ = [
     "GFCF",
@@ -27,4 +28,5 @@ __all__ = [
     "Popularity",
     "Random",
     "Trained",
+    "Trending",
 ]

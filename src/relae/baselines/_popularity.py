@@ -1,8 +1,9 @@
 """The same list for everybody: what most users have."""
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relae._common.progress import Progress
 from relae.data import InteractionsLike
@@ -22,7 +23,11 @@ class Popularity(HistoryRecommender):
         return self
 
     def project(self, batch: Csr) -> Dense:
-        return np.repeat(self.item_counts_[None].astype(self.score_dtype), batch.shape[0], axis=0)
+        return np.repeat(self.demand()[None].astype(self.score_dtype), batch.shape[0], axis=0)
+
+    def demand(self) -> NDArray[Any]:
+        """Return the scores of all items, whatever the history : (items,)."""
+        return self.item_counts_
 
     def users_at_once(self) -> int:
         return int(24e6 / (self.score_dtype.itemsize * len(self.items_)))

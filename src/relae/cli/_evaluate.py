@@ -24,7 +24,19 @@ from relae.data import Ids, Interactions
 from relae.errors import DataError, UnknownItemsWarning
 from relae.evaluation import DEFAULT_METRICS, Evaluation, Evaluations, Split, evaluate, hold_out_items
 from relae.evaluation.metrics import check_ks, check_metrics
-from relae.experiments import Columns, Division, Run, choose_model, describe_low_ratings, divide_data, read_data
+from relae.experiments import (
+    TRENDING,
+    Columns,
+    DividedData,
+    Division,
+    Run,
+    choose_model,
+    describe_low_ratings,
+    divide_data,
+    list_yardsticks,
+    make_yardsticks,
+    read_data,
+)
 from relae.recommender import HistoryRecommender, encode
 from relae.store import Saved
 from relae.tuning import check_users
@@ -65,10 +77,14 @@ class EvaluateOptions:
     def judge(self, model: HistoryRecommender, split: Split, progress: Progress) -> Result:
         """Evaluate a fitted model on a split."""
         keywords: dict[str, Any] = {} if self.xis is None else {"xis": self.xis}
-        n = split.n_candidates
-        ks = self.ks or [k for k in _KS if k <= n] or [n]
-        result: Result = evaluate(model, split, self.metrics or DEFAULT_METRICS, ks, progress=progress, **keywords)
+        metrics, ks = self.metrics or DEFAULT_METRICS, self.cutoffs(split)
+        result: Result = evaluate(model, split, metrics, ks, progress=progress, **keywords)
         return result
+
+    def cutoffs(self, split: Split) -> Sequence[int]:
+        """Return the cut-offs; by default those that the split has enough items for."""
+        n = split.n_candidates
+        return self.ks or [k for k in _KS if k <= n] or [n]
 
 
 def evaluate_data(
@@ -101,19 +117,28 @@ def evaluate_data(
         with progress_bar(console) as progress:
             model.fit_with(divided.test.train, solver=fit_solver, progress=progress)
             result = options.judge(model, divided.test, progress)
-            if divided.test.candidates is not None:
-                result = _add_baselines(model, result, options, divided.test, progress)
+            result = _add_baselines(model, result, options, divided, progress)
         words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
         low = COMMAND_LINE.text(divided.low_ratings)
         _show(result, options, words + ([escape(low)] if low else []))
 
 
 def _add_baselines(
-    model: HistoryRecommender, result: Result, options: EvaluateOptions, split: Split, progress: Progress
-) -> Evaluations:
-    """Return the evaluation of a model beside those of ContentKNN, Popularity and Random."""
-    rivals: list[HistoryRecommender] = [] if split.train.features is None else [ContentKNN()]
-    rivals += [Popularity(), Random()]
+    model: HistoryRecommender, result: Result, options: EvaluateOptions, divided: DividedData, progress: Progress
+) -> Result:
+    """Return the evaluation of a model beside the yardsticks where there are times.
+
+    Items that nobody has are all equally popular: beside them are ContentKNN, Popularity and Random.
+    """
+    split = divided.test
+    rivals: list[HistoryRecommender] = []
+    if split.candidates is not None:
+        rivals = [*([] if split.train.features is None else [ContentKNN()]), Popularity(), Random()]
+    elif TRENDING in list_yardsticks(divided.valid, split):
+        objective = f"ndcg@{min(max(options.cutoffs(split)), divided.n_items)}"
+        rivals = [rival for _, rival in make_yardsticks(divided.valid, split, objective, progress=progress)]
+    if not rivals:
+        return result
     plain = replace(options, xis=None)
     rows = list(result) if isinstance(result, Evaluations) else [result]
     for rival in rivals:

@@ -15,9 +15,10 @@ from relae.experiments._data import (
     read_data,
 )
 from relae.experiments._models import choose_model, parameter_defaults
-from relae.experiments._run import CHOSEN, DEFAULTS, POPULARITY, TEST_METRICS, ModelResult, Run, read_point
+from relae.experiments._run import CHOSEN, DEFAULTS, TEST_METRICS, ModelResult, Run, read_point
 from relae.experiments._tune import judge_and_save, tune
 from relae.experiments._wording import PYTHON, Wording
+from relae.experiments._yardsticks import POPULARITY, TRENDING, list_yardsticks, make_yardsticks
 
 __all__ = [
     "CHOSEN",
@@ -28,6 +29,7 @@ __all__ = [
     "PYTHON",
     "SPLITS",
     "TEST_METRICS",
+    "TRENDING",
     "ColumnKeywords",
     "Columns",
     "Comparison",
@@ -47,6 +49,8 @@ __all__ = [
     "holm",
     "judge_and_save",
     "list_models",
+    "list_yardsticks",
+    "make_yardsticks",
     "matrix_shape",
     "parameter_defaults",
     "read_data",

@@ -22,6 +22,7 @@ from relae.experiments._data import DataSource, DividedData, Division
 from relae.experiments._run import Run
 from relae.experiments._tune import name_source, read_divided
 from relae.experiments._wording import PYTHON, Wording
+from relae.experiments._yardsticks import list_yardsticks
 from relae.registry import KINDS, kind
 
 _K, _SHARE = 100, 5  # the default cut-off, but at most one in so many items
@@ -53,7 +54,8 @@ def compare(
     data
         See `tune`.
     models
-        Names such as "ease"; all models if not given. Popularity is always among them.
+        Names such as "ease"; all models if not given. Popularity is always among them, and where there are times
+        trending.
     out
         The folder of the comparison, in which an unfinished one goes on; without it nothing is kept on disk.
     split, share, seed
@@ -82,7 +84,7 @@ def compare(
     """
     if models is not None and not models:
         raise DataError(Option("models"), f" names no model: name some of {', '.join(KINDS)}, or all")
-    names = list_models(models)
+    list_models(models)  # refuses an unknown name before anything is read
     needs_weak = split == "auto" and any(not kind(name).folds_in for name in models or ())
     division = Division("weak" if needs_weak else split, share, seed)
     table, folder = Columns(**columns), None if out is None else Path(out)
@@ -90,6 +92,7 @@ def compare(
         table.check_paths()
     with nullcontext() if folder is None else lock_folder(folder):
         divided = read_divided(data, table, division, progress)
+        names = list_models(models, list_yardsticks(divided.valid, divided.test))
         comparison = _make_comparison(divided, names, k, budget, time_budget, seed, folder)
         finished = None if folder is None else _FinishedRows(comparison)
         rows: dict[str, ComparisonRow] = {} if finished is None else finished.read()

@@ -17,22 +17,22 @@ from relae._common.words import in_count
 from relae.errors import DataError, Message, Option, RelaeError, Text
 from relae.evaluation import Evaluation, Split, evaluate
 from relae.experiments._comparison_table import METRICS, ComparisonRow, ComparisonTable, LeftOut
+from relae.experiments._yardsticks import POPULARITY
 from relae.models import Dial
 from relae.recommender import HistoryRecommender
 from relae.registry import KINDS, kind
 from relae.tuning import Journal, Point, Training, Tuning, check_users, tune
 
-POPULARITY = "popularity"
 _CHOOSING = 0.8  # of the time of a model
 _SIX = ("rdlae", "edlae", "dlae", "rlae", "ease", "lae")
 _SEARCHED = {"linear": "all six", "dan": "DAN"}  # what has a search of inversions, and for whom
 _NEW_USERS = "only users of the training data have a vector, and the test users are others"
 
 
-def list_models(models: Sequence[str] | None) -> list[str]:
-    """Return the names of models in the order of the registry, always with popularity; all models if None."""
+def list_models(models: Sequence[str] | None, yardsticks: Collection[str] = (POPULARITY,)) -> list[str]:
+    """Return the names of models in the order of the registry, with those of the yardsticks; all models if None."""
     names = list(KINDS) if models is None else [kind(model).__name__.lower() for model in models]
-    return [name for name in KINDS if name in names or name == POPULARITY]
+    return [name for name in KINDS if name in names or name in yardsticks]
 
 
 class _Chosen(NamedTuple):

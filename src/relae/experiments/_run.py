@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from relae import __version__
 from relae._common.files import write_text
 from relae._common.progress import Progress
-from relae.baselines import Popularity
 from relae.data import Interactions
 from relae.errors import DataError
 from relae.evaluation import Evaluation, evaluate
@@ -20,6 +19,7 @@ from relae.evaluation.result import Difference, Estimate
 from relae.experiments._columns import Columns
 from relae.experiments._data import DataSource, DividedData, Division, divide_data, read_data
 from relae.experiments._models import choose_model
+from relae.experiments._yardsticks import TRENDING, make_yardsticks
 from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender, Range
 from relae.registry import KINDS, import_name, kind
@@ -29,8 +29,8 @@ from relae.tuning import Constraint, Point, Tuning, linear_model, read_journal
 if TYPE_CHECKING:
     from relae.experiments._comparison_table import ComparisonTable
 
-CHOSEN, DEFAULTS, POPULARITY = "chosen", "the defaults", "popularity"
-"""The roles of models that the test users judge."""
+CHOSEN, DEFAULTS = "chosen", "the defaults"
+"""The roles of models that the test users judge, beside the yardsticks."""
 
 TEST_METRICS = (
     *("ndcg", "recall", "head_ndcg", "head_recall", "tail_ndcg", "tail_recall"),
@@ -46,7 +46,7 @@ class ModelResult:
     Attributes
     ----------
     role : str
-        "chosen", "the defaults" or "popularity".
+        "chosen", "the defaults", "popularity" or "trending".
     model : str
         As code.
     estimates : sequence of Estimate
@@ -256,10 +256,17 @@ class Run:
         """Judge the chosen model and its rivals by the test users, and return the run with their figures.
 
         They are fitted to train and validation. The rivals are the same model with its defaults, unless these were
-        chosen, and popularity.
+        chosen, popularity, and where there are times trending, with a window chosen on validation.
         """
         divided, ks = self.divide(), sorted({min(20, self.k), self.k})
         models = _list_models(self.tuning)
+        models += [
+            (role, model)
+            for role, model in make_yardsticks(
+                divided.valid, divided.test, self.objective, seed=self.division.seed, progress=progress
+            )
+            if role != TRENDING or type(model) is not type(self.model)
+        ]
         evaluations = {}
         while models:
             role, model = models.pop(0)  # what was fitted is freed before the next fit
@@ -348,11 +355,11 @@ def _read_tuning(run: Run, text: str) -> Tuning:
 
 
 def _list_models(tuning: Tuning) -> list[tuple[str, HistoryRecommender]]:
-    """Return the chosen model, the same with its defaults unless they were chosen, and popularity, by role."""
+    """Return the chosen model, and the same with its defaults unless they were chosen, by role."""
     points = {CHOSEN: tuning.chosen}
     if tuning.default is not None and tuning.default is not tuning.chosen:
         points[DEFAULTS] = tuning.default
-    return [*((role, tuning.model_of(point)) for role, point in points.items()), (POPULARITY, Popularity())]
+    return [(role, tuning.model_of(point)) for role, point in points.items()]
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

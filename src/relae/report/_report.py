@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from relae.experiments import POPULARITY, DividedData, ModelResult, Run
+from relae.experiments import POPULARITY, TRENDING, DividedData, ModelResult, Run
 from relae.report._facts import DataFacts, FitFacts
 from relae.report._samples import Neighbours, Sample
 from relae.tuning import Point, Trial, Tuning, describe
@@ -162,12 +162,12 @@ class Report:
     @property
     def rival(self) -> ModelResult | None:
         """The first opponent of the chosen model: the same model with its defaults."""
-        return next((result for result in self.results[1:] if result.role != POPULARITY), None)
+        return next((result for result in self.results[1:] if result.role not in (POPULARITY, TRENDING)), None)
 
     @property
-    def popularity(self) -> ModelResult | None:
-        """The figures of popularity; None if it was not judged."""
-        return next((result for result in self.results[1:] if result.role == POPULARITY), None)
+    def yardsticks(self) -> list[ModelResult]:
+        """The figures of popularity and trending, as far as they were judged."""
+        return [result for result in self.results[1:] if result.role in (POPULARITY, TRENDING)]
 
     @property
     def valid_users(self) -> int:

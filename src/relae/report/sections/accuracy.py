@@ -10,7 +10,7 @@ from relae.report._html import Markup, join, table, tag
 from relae.report._report import Report
 from relae.report.sections.headline import CHANCE
 
-_CLASSES = {"chosen": "chosen", "popularity": "popularity"}  # any other is the first rival
+_CLASSES = {"chosen": "chosen", "popularity": "popularity", "trending": "popularity"}  # any other is the first rival
 
 
 def draw_accuracy(report: Report) -> Markup:

@@ -78,7 +78,7 @@ def describe_constraint(report: Report) -> str:
 
 
 def _tiles(report: Report) -> list[Markup]:
-    k, rival, popular = report.k, report.rival, report.popularity
+    k, rival = report.k, report.rival
     against = "" if rival is None else f"against {rival.role}"
     tiles = []
     main = report.results[0].estimate("ndcg", k)
@@ -88,7 +88,7 @@ def _tiles(report: Report) -> list[Markup]:
     for result, title, metric, css in (
         (rival, against, "ndcg", "ease"),
         (rival, f"tail, {against}", "tail_ndcg", "tail"),
-        (popular, "against popularity", "ndcg", "popularity"),
+        *((result, f"against {result.role}", "ndcg", "popularity") for result in report.yardsticks),
     ):
         if result is not None and (card := _gain(report, result, metric, k)) is not None:
             tiles.append(_tile(title, *card, css))
