@@ -42,6 +42,8 @@ def test_scores_count_the_last_days_whatever_the_unit_of_times(clock, window):
     order = sorted(range(ITEMS), key=lambda column: (-expected[column], column))
     for row, listed in enumerate(model.recommend(NEW, ITEMS)[0]):
         seen = set(NEW[[row]].indices.tolist())
+        if not seen:
+            continue  # a user without a history gets the items with the most users, from every model
         unseen = [column for column in order if column not in seen]
         assert listed.tolist() == (unseen + [-1] * len(seen))[:ITEMS]
 
