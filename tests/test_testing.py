@@ -11,7 +11,7 @@ QUICK = {"dim": 4, "epochs": 2, "every": 1, "validation_share": 0.0}
 PARAMETERS = {
     "gfcf": {"rank": 4},
     "ials": {"dim": 4, "epochs": 2},
-    **dict.fromkeys(("multvae", "grmf", "grmfnorm", "lightgcn", "ltocf"), QUICK),
+    **dict.fromkeys(("multvae", "grmf", "grmfnorm", "lightgcn", "ltocf", "sasrec"), QUICK),
     "hmlet": {**QUICK, "warm_up": 0},
 }
 TRAINED = [name for name in KINDS if kind(name).trains]

@@ -16,6 +16,7 @@ _ROOMS = {
     "relae.baselines": (
         *("Random", "Popularity", "Trending", "ItemKNN", "ContentKNN", "IALS", "GFCF"),
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),
+        *("LastItemKNN", "Markov", "SASRec"),
     ),
 }
 _modules = {name.lower(): room for room, names in _ROOMS.items() for name in names}

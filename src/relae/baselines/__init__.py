@@ -6,10 +6,12 @@ The models that are trained step by step need torch for `fit` (the extra `neural
 from relae.baselines._gfcf import GFCF
 from relae.baselines._graph_models import GRMF, HMLET, LTOCF, GRMFNorm, LightGCN
 from relae.baselines._ials import IALS
-from relae.baselines._knn import ContentKNN, ItemKNN
+from relae.baselines._knn import ContentKNN, ItemKNN, LastItemKNN
+from relae.baselines._markov import Markov
 from relae.baselines._multvae import MultVAE
 from relae.baselines._popularity import Popularity
 from relae.baselines._random import Random
+from relae.baselines._sasrec import SASRec
 from relae.baselines._trained import Mark, Trained
 from relae.baselines._trending import Trending
 
@@ -22,11 +24,14 @@ __all__ = [
     "ContentKNN",
     "GRMFNorm",
     "ItemKNN",
+    "LastItemKNN",
     "LightGCN",
     "Mark",
+    "Markov",
     "MultVAE",
     "Popularity",
     "Random",
+    "SASRec",
     "Trained",
     "Trending",
 ]

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from relae._common.checks import check_finite
 from relae._common.progress import Progress
@@ -24,12 +25,21 @@ from relae.linalg import (
     transpose,
 )
 from relae.ranking import rank
-from relae.recommender import HistoryRecommender, Parameter, Range, State
+from relae.recommender import (
+    HistoryRecommender,
+    Parameter,
+    Range,
+    State,
+    latest_ranks,
+    weighted,
+    without_faded,
+)
 from relae.solvers import closeness, ensure_memory
 
 _BATCH_BYTES = 64e6
 _DENSE = 0.1  # of all cells: from here on a dense product is quicker
 _NOTHING = 1e-6  # a cosine of 0, after rounding
+_FALLBACK = 1e-6  # the score of the most popular item without a vote
 
 
 class Neighbours(HistoryRecommender):
@@ -197,6 +207,67 @@ class ContentKNN(Neighbours):
         self.similarity_ = transpose(_nearest_by_cosine(features, count, _report(progress)))  # from rows to columns
         self.remember(interactions)
         return self
+
+
+class LastItemKNN(Neighbours):
+    """Nearest neighbours of the last items of a history: what comes next is alike what came last.
+
+    The similarity of two items is that of `ItemKNN` by cosine, and each of the latest `last` items of a history votes
+    for its own nearest items, the r-th latest with 1/r. Items that get no vote follow by their number of users. In a
+    history without an order all items vote alike.
+
+    Parameters
+    ----------
+    neighbours : int
+        Others that an item votes for; ties go to the lower column.
+    last : int
+        Items of a history that vote.
+    shrink : float
+        As of `ItemKNN`.
+
+    Attributes
+    ----------
+    similarity_ : (items, items) sparse
+        Row i has the nearest items of item i.
+    """
+
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        NEIGHBOURS.with_default(200),
+        Parameter(
+            "last",
+            1,
+            "the number of latest items of a history that count",
+            low=1,
+            whole=True,
+            search=Range(1, 20, log=True, whole=True),
+        ),
+        ItemKNN.PARAMETERS[2],
+    )
+    uses_times: ClassVar[bool] = True
+
+    def __init__(self, neighbours: int = 200, last: int = 1, shrink: float = 0.0) -> None:
+        self.neighbours, self.last, self.shrink = neighbours, last, shrink
+
+    def fit(self, data: InteractionsLike, *, progress: Progress | None = None) -> Self:
+        """Fit to interactions, or to a sparse matrix (users × items); only histories need an order."""
+        self.check_params()
+        interactions = self.to_interactions(data)
+        x = interactions.matrix
+        weights = closeness(x, "cosine")
+        weights /= np.sqrt(1.0 + self.shrink * weights**2)  # from 1/√G_ii to 1/√(G_ii + shrink)
+        self.similarity_ = most_similar(x, weights, self._count(x.shape[1]), _report(progress))
+        self.remember(interactions)
+        return self
+
+    def weigh(self, batch: Csr, times: NDArray[np.int64] | None) -> Csr:
+        """Return the r-th latest item with 1/r, and those that do not vote with next to nothing."""
+        ranks = latest_ranks(batch, times)
+        return weighted(batch, np.where(ranks <= self.last, 1.0 / ranks, 0.0))
+
+    def project(self, batch: Csr) -> Dense:
+        popularity = _FALLBACK * self.item_counts_ / max(int(self.item_counts_.max()), 1)
+        scores = super().project(without_faded(batch))
+        return np.add(scores, popularity.astype(scores.dtype), out=scores)
 
 
 def _report(progress: Progress | None) -> Callable[[float], None] | None:

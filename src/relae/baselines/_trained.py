@@ -228,8 +228,10 @@ class Trained(HistoryRecommender):
 
     def _purpose(self, seen: Interactions, split: Split | None) -> str:
         """Return what has to be the same for a training to go on from a checkpoint."""
-        judged = [] if split is None else [split.histories, split.truth, split.candidates, split.seen]
+        judged: list[Any] = [] if split is None else [split.histories, split.truth, split.candidates, split.seen]
         parameters = {name: value for name, value in self.get_params().items() if name not in ("epochs", "patience")}
+        if self.uses_times:
+            judged += [seen.times, None if split is None else split.history_times]
         data = fingerprint(seen.matrix, *(part for part in judged if part is not None))
         return json.dumps([type(self).__name__, parameters, data], default=str)
 

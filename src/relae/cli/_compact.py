@@ -42,7 +42,7 @@ def compact(
 ) -> None:
     """Make the small model and save it; with `on`, evaluate both models on the users of that data."""
     saved, _ = open_with_dials(path)
-    model: LinearAutoencoder = require(saved.model, saved.model.closed_form, "compact")
+    model: LinearAutoencoder = require(saved.model, isinstance(saved.model, LinearAutoencoder), "compact")
     if out.resolve() == path.resolve():
         raise DataError(f"{out} is the model itself: name another --out")
     console = error_console()

@@ -27,7 +27,7 @@ def export(
     _, model = open_with_dials(path, dials)
     catalog, linear_model = Catalog(model), require(model, model.closed_form, "export")
     schema = {"item": get_id_type(catalog.items), "rank": pl.Int32, "other": get_id_type(catalog.items)}
-    schema["weight"] = pl.Float32 if linear_model.inverse_.dtype == np.float32 else pl.Float64
+    schema["weight"] = pl.Float32 if linear_model.score_dtype == np.float32 else pl.Float64
     console = error_console()
     with progress_bar(console) as progress:
         quiet = out is None and output_console().is_terminal
@@ -39,11 +39,10 @@ def export(
 
 def make_frames(catalog: Catalog, model: Any, top: int, by: str, progress: Progress | None) -> Iterator[pl.DataFrame]:
     """Yield B_ij, scaled as in scores, for the `top` items j ≠ i of each item i; one frame per block of items i."""
-    inverse, n = model.inverse_, len(catalog.items)
+    n = len(catalog.items)
     items = make_id_series(catalog.items)
-    step = max(1, int(inverse.batch_bytes / inverse.bytes_per_user))
-    for start in range(0, n, step):
-        block = np.arange(start, min(start + step, n))
+    for start, stop in model.batches(n):
+        block = np.arange(start, stop)
         values = model.weight_rows(block)  # (block, items)
         own = sp.csr_array((np.ones(len(block), values.dtype), block, np.arange(len(block) + 1)), shape=values.shape)
         ranked, _ = rank(np.abs(values) if by == "magnitude" else values, min(top, n), seen=own)

@@ -49,7 +49,7 @@ def _show(console: Console, saved: Saved, popular: list[Item], verified: bool) -
         "titles": "yes" if data["titles"] else "no",
         "users": describe_users(saved),
     }
-    if model.closed_form:
+    if "xi" in model.dials:
         low, high = model.xi_interval_
         l2 = f"l2 {model.l2_:g}" + (" by a rule from the data" if model.l2 is None else "")
         rows |= {

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from relae.errors import DataError, Option, Text
-from relae.models import LinearAutoencoder
 from relae.recommender import HistoryRecommender
 from relae.registry import KINDS, kind
 from relae.solvers import NEIGHBOURS, Solver, as_solver
@@ -23,7 +22,7 @@ def choose_model(
     solver: str = "auto",
     dtype: str = "float32",
 ) -> tuple[HistoryRecommender, Solver]:
-    """Return a model that is not fitted yet, and the solver of a linear autoencoder.
+    """Return a model that is not fitted yet, and the solver of one with a closed form.
 
     Parameters
     ----------
@@ -45,14 +44,14 @@ def choose_model(
     settings: dict[str, Any] = {"solver": solver, "dtype": dtype}
     if run is not None and solver == "auto":
         settings |= run.solver_options
-    if isinstance(model, LinearAutoencoder):
+    if model.closed_form:
         settings |= {each: values.pop(each) for each in _SOLVER if each in values}
     return model.set_params(**values), as_solver(**settings)
 
 
 def parameter_defaults(model: type[HistoryRecommender]) -> dict[str, Any]:
     """Return the parameters of a model and their defaults, with the settings of its solver if it has one."""
-    return model().get_params() | (_SOLVER if issubclass(model, LinearAutoencoder) else {})
+    return model().get_params() | (_SOLVER if model.closed_form else {})
 
 
 def _describe_unknown(model: type[HistoryRecommender], parameter: str) -> Text:

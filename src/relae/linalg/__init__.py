@@ -17,6 +17,7 @@ from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, fingerprint
 from relae.linalg.rows import RowIndex
+from relae.linalg.sequences import Sequences, time_order, time_ranks
 from relae.linalg.similarity import most_similar
 from relae.linalg.sparse import (
     Csr,
@@ -54,6 +55,7 @@ __all__ = [
     "Labelled",
     "Layout",
     "RowIndex",
+    "Sequences",
     "Vector",
     "aligned",
     "als_rows",
@@ -85,6 +87,8 @@ __all__ = [
     "scaled_rows",
     "sparse_dense",
     "sparse_sparse",
+    "time_order",
+    "time_ranks",
     "top_k",
     "transpose",
 ]

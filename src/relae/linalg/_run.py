@@ -14,7 +14,7 @@ import threading
 import warnings
 from typing import Any
 
-_KERNEL_MODULES = ("_kernels", "_local_kernels", "_als_kernels")
+_KERNEL_MODULES = ("_kernels", "_local_kernels", "_als_kernels", "_sequence_kernels")
 
 # Held while a kernel runs. Reentrant, because a signal handler in the thread that holds it may fork.
 _kernel_lock = threading.RLock()
@@ -51,9 +51,9 @@ def _load(kernel: str) -> Any:
     if _is_forked and settings.parallel:
         settings.parallel = False
         _forget()
-    from relae.linalg import _als_kernels, _kernels, _local_kernels
+    from relae.linalg import _als_kernels, _kernels, _local_kernels, _sequence_kernels
 
-    modules = (_kernels, _local_kernels, _als_kernels)
+    modules = (_kernels, _local_kernels, _als_kernels, _sequence_kernels)
     if settings.failure is not None:
         reason, settings.failure = settings.failure, None
         _warn(f"there is no folder to keep the compiled kernels in ({reason})", "set NUMBA_CACHE_DIR to one")

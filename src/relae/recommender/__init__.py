@@ -4,6 +4,7 @@ from relae.recommender._base import HistoryRecommender, Recommender, SimpleRecom
 from relae.recommender._estimator import Estimator
 from relae.recommender._histories import Histories, HistoriesLike, History, RawHistories, encode
 from relae.recommender._parameters import Parameter, search_ranges
+from relae.recommender._sequences import SequenceRecommender, latest_ranks, weighted, without_faded
 from relae.recommender._space import Range
 from relae.recommender._state import State, number, shortened, text, whole
 
@@ -17,12 +18,16 @@ __all__ = [
     "Range",
     "RawHistories",
     "Recommender",
+    "SequenceRecommender",
     "SimpleRecommender",
     "State",
     "encode",
+    "latest_ranks",
     "number",
     "search_ranges",
     "shortened",
     "text",
+    "weighted",
     "whole",
+    "without_faded",
 ]

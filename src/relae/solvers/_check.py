@@ -19,7 +19,7 @@ def residual(inverse: Inverse, gram: Rows | Gram, penalty: NDArray[np.float64], 
 
     G is given as the rows whose Gram matrix it is, or as a function that multiplies by it.
     """
-    multiply = _multiplied(gram) if isinstance(gram, Rows) else gram
+    multiply = gram.gram_times if isinstance(gram, Rows) else gram
     vectors = rng.standard_normal((inverse.n_items, _PROBES)).astype(inverse.dtype)
     projected = inverse.apply(vectors).astype(np.float64)
     if not np.isfinite(projected).all():
@@ -27,13 +27,3 @@ def residual(inverse: Inverse, gram: Rows | Gram, penalty: NDArray[np.float64], 
     back = multiply(projected) + penalty[:, None] * projected
     errors = np.linalg.norm(back - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
     return float(errors.max()) if np.isfinite(errors).all() else float(np.inf)
-
-
-def _multiplied(rows: Rows) -> Gram:
-    def multiply(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        by_row = rows.x @ vectors
-        if rows.weights is not None:
-            by_row *= rows.weights[:, None]
-        return np.asarray(rows.x.T @ by_row)
-
-    return multiply

@@ -6,7 +6,7 @@ fit that cannot fit is refused with the figures and the way out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -181,19 +181,30 @@ def plan(
     return choose(as_solver(solver), Shape(users, items, nonzeros), available_bytes)[1]
 
 
-def choose(solver: Solver, shape: Shape, available_bytes: int | None = None) -> tuple[Solver, Plan]:
-    """Return the solver that does the work, and the plan; a PlanError if none fits."""
+def choose(
+    solver: Solver, shape: Shape, available_bytes: int | None = None, rows: Rows | None = None
+) -> tuple[Solver, Plan]:
+    """Return the solver that does the work, and the plan; a PlanError if none fits.
+
+    With `rows`, forecasts count the bytes that these need beside each solver.
+    """
     if min(shape.users, shape.items) < 1:
         raise ValueError(f"a fit needs at least one user and one item, got {shape.users} users and {shape.items} items")
     memory = solver.memory() if available_bytes is None else Memory(solver.memory().process, available_bytes)
     members = _alternatives(solver)
-    forecasts = tuple(each.forecast(shape) for each in members)
+    forecasts = tuple(_forecast(each, shape, rows) for each in members)
     fitting = {each.name: (each, cost) for each, cost in zip(members, forecasts, strict=True) if cost.fits(memory[1])}
     name = next((name for name in solver.preference(shape) if name in fitting), None)
     if name is None:
         raise PlanError(solver.refusal(shape, members, forecasts, memory))
     member, cost = fitting[name]
     return member, Plan(*shape, cost, forecasts, *memory)
+
+
+def _forecast(solver: Solver, shape: Shape, rows: Rows | None) -> Forecast:
+    cost = solver.forecast(shape)
+    beside = 0 if rows is None else rows.bytes_beside(solver.name, np.dtype(solver.dtype).itemsize)
+    return replace(cost, added_bytes=cost.added_bytes + beside) if beside else cost
 
 
 def _alternatives(solver: Solver) -> Sequence[Solver]:

@@ -15,12 +15,9 @@ from relae.linalg import (
     Dense,
     Expected,
     Layout,
-    as_csr,
     dense_sparse,
-    gram,
     invert_spd,
     sparse_dense,
-    transpose,
 )
 from relae.solvers._check import residual
 from relae.solvers._inverse import Inverse
@@ -140,11 +137,9 @@ class Primal(Solver):
         self, rows: Rows, penalty: NDArray[np.float64], progress: Fraction | None, rng: np.random.Generator
     ) -> tuple[PrimalInverse, float]:
         """Return P as a dense array, and its error."""
-        x = rows.scaled(as_csr(rows.x, np.dtype(self.dtype)))
-        n = x.shape[1]
-        square = np.empty((n, n), x.dtype)
-        gram(transpose(x), x, square)
-        square.flat[:: n + 1] += penalty.astype(x.dtype)
-        del x
+        n = len(penalty)
+        square = np.empty((n, n), self.dtype)
+        rows.fill_gram(square)
+        square.flat[:: n + 1] += penalty.astype(self.dtype)
         inverse = PrimalInverse(invert_spd(square, progress))
         return inverse, residual(inverse, rows, penalty, rng)

@@ -58,7 +58,7 @@ def solve(
     tried: set[tuple[str, str]] = set()
     for attempt in (solver, *solver.repairs()):
         try:
-            chosen, plan = choose(attempt, rows.shape)
+            chosen, plan = choose(attempt, rows.shape, rows=rows)
         except PlanError as error:
             if not failures:
                 raise

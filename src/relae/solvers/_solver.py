@@ -14,7 +14,7 @@ from relae._common.memory import available_memory, process_memory
 from relae._common.progress import Fraction
 from relae._common.words import in_bytes
 from relae.errors import Option, Text
-from relae.linalg import Csr, inverse_workspace_bytes, scaled_rows
+from relae.linalg import Csr, Dense, as_csr, gram, inverse_workspace_bytes, scaled_rows, transpose
 from relae.solvers._inverse import Inverse
 
 NEIGHBOURS = 200
@@ -58,6 +58,22 @@ class Rows:
         """Return √D X, of these rows or of the same rows in another precision."""
         rows = self.x if x is None else x
         return rows if self.weights is None else scaled_rows(rows, self.weights)
+
+    def fill_gram(self, square: Dense) -> None:
+        """Write the lower triangle of XᵀDX into a square of items; what is above it is not defined."""
+        x = self.scaled(as_csr(self.x, square.dtype))
+        gram(transpose(x), x, square)
+
+    def gram_times(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return XᵀDX @ vectors : (items, columns)."""
+        by_row = self.x @ vectors
+        if self.weights is not None:
+            by_row *= self.weights[:, None]
+        return np.asarray(self.x.T @ by_row)
+
+    def bytes_beside(self, solver: str, itemsize: int) -> int:
+        """Return the bytes that the caller needs at the same time as a solver, beside what that one forecasts."""
+        return 0
 
 
 @dataclass(frozen=True)
