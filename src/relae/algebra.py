@@ -12,6 +12,12 @@ Beyond the paper, the Gram has weights of users, and items are scaled by their p
 
 with d the items of a user, n the users of an item and p its propensity; Λ stays that of XᵀX. β needs an inverse of its
 own; α, γ and ξ are dials of one inverse.
+
+With times, the r-th latest item of a history counts r^−φ (fading), and scores grow with what is wanted now:
+
+    score_j + τ · √(e_j / max e)
+
+where e_j are the interactions of an item, each counted 0.5^(age / half-life). Fading φ and freshness τ are dials too.
 """
 
 from typing import Any, NamedTuple
@@ -31,31 +37,46 @@ NORMS = (-1.0, 2.0)
 """The limits of β, α and γ."""
 
 
-class Dial(NamedTuple):
-    """The parameters that can be changed on a fitted model without another inverse: ξ, α and γ.
+FADING = (0.0, 4.0)
+"""The limits of the power by which the items of a history fade."""
 
-    All but ξ are neutral at 0. `input_scaling`, `column_weights` and `score_scaling` say what they do.
+FRESHNESS = (0.0, 10.0)
+"""The limits of τ."""
+
+FRESH_DAYS = (0.01, 10_000.0)
+"""The limits of the half-life of the demand, in days."""
+
+
+class Dial(NamedTuple):
+    """The parameters that can be changed on a fitted model without another inverse: ξ, α, γ, fading and freshness τ.
+
+    All but ξ are neutral at 0, and the half-life of the demand, in days, has no effect without freshness.
+    `input_scaling`, `column_weights`, `score_scaling` and `score_offset` say what they do.
     """
 
     xi: float
     item_norm: float = 0.0
     propensity: float = 0.0
+    fading: float = 0.0
+    freshness: float = 0.0
+    fresh_days: float = 7.0
 
     @property
-    def input(self) -> float:
-        """The parameters that `input_scaling` depends on: dials that are equal in this have the same projections."""
-        return self.item_norm
+    def input(self) -> tuple[float, float]:
+        """The parameters that change histories: dials that are equal in them have the same projections."""
+        return self.item_norm, self.fading
 
 
 class Fit(NamedTuple):
-    """The parameters that an inverse depends on: λ, dropout and β.
+    """The parameters that an inverse depends on: λ, dropout, β, and the half-life of interactions in days.
 
-    `penalty_of` and `row_weights` say what they do.
+    `penalty_of` and `row_weights` say what the first three do; `Interactions.weighted` ages interactions.
     """
 
     l2: float
     dropout: float = 0.0
     user_norm: float = 0.0
+    half_life: float | None = None
 
 
 def penalty_of(gram_diagonal: NDArray[np.floating], fit: Fit) -> Vector:
@@ -159,6 +180,16 @@ def score_scaling(users_per_item: NDArray[np.integer], dial: Dial) -> Vector | N
     return propensity_scaling(users_per_item, dial.propensity) / item_scaling(users_per_item, dial.item_norm)
 
 
+def score_offset(demand: NDArray[np.floating], dial: Dial) -> Vector | None:
+    """Return τ·√(e / max e) : (items,), what recent demand adds to scores; None if that is 0.
+
+    The most wanted item gains τ, and one with a quarter of its demand half of that.
+    """
+    if not dial.freshness:
+        return None
+    return np.asarray(dial.freshness * np.sqrt(demand / max(float(demand.max(initial=0.0)), 1e-300)))
+
+
 def propensities(
     users_per_item: NDArray[np.integer], exponent: float = 0.5, floor: float = 0.01
 ) -> NDArray[np.float64]:
@@ -181,9 +212,12 @@ def _check_norm(name: str, value: float) -> float:
 
 
 def check_dial(dial: Dial) -> Dial:
-    """Return ξ, α and γ if they can be."""
+    """Return dials if each has a value that it can have."""
     norms = _check_norm("item_norm", dial.item_norm), _check_norm("propensity", dial.propensity)
-    return Dial(check_xi(dial.xi), *norms)
+    fading = check_between("fading", dial.fading, *FADING)
+    freshness = check_between("freshness", dial.freshness, *FRESHNESS)
+    days = check_between("fresh_days", dial.fresh_days, *FRESH_DAYS)
+    return Dial(check_xi(dial.xi), *norms, fading, freshness, days)
 
 
 def free_diagonal(penalty: Vector, inverse_diagonal: Vector) -> Vector:

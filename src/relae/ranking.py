@@ -34,8 +34,9 @@ def rank(
     seen: Csr | None = None,
     barred: NDArray[np.bool_] | None = None,
     hints: NDArray[np.int64] | None = None,
+    offset: NDArray[np.floating] | None = None,
 ) -> tuple[NDArray[np.int64], Dense]:
-    """Return the k columns of each row with the largest values · scale, without those seen or barred.
+    """Return the k columns of each row with the largest values · scale + offset, without those seen or barred.
 
     A row has seen the columns where `seen` has a stored entry, whatever its value. `values` is left as it is, so that
     it can be ranked again with another `scale`. Ties go to the lower column; where fewer than k columns are left, −1
@@ -46,4 +47,4 @@ def rank(
     if barred is not None:
         scale = np.ones(values.shape[1], values.dtype) if scale is None else scale.astype(values.dtype)
         scale[barred] = np.nan  # NaN is never chosen
-    return top_k(values, k, scale, seen, hints)
+    return top_k(values, k, scale, seen, hints, offset)

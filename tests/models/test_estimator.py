@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from relae import EASE, RDLAE, RLAE, DataError, Interactions, NotFittedError
+from relae.models import TIME
 from relae.solvers import Auto, Primal
 
 from ..oracles import csr
@@ -32,8 +33,8 @@ def name(request):
 def test_each_class_has_its_own_parameters(name):
     kind, parameters, _ = MODELS[name]
     model = kind(**parameters)
-    assert list(model.get_params()) == FREE[name]
-    assert model.get_params() == parameters
+    assert list(model.get_params()) == [*FREE[name], *(each.name for each in TIME)]
+    assert model.get_params() == parameters | {each.name: each.default for each in TIME}
     assert model.get_params(deep=False) == model.get_params()
     for other in {"l2", "dropout", "xi", "solver", "dtype", "neighbours", "nearest_by"} - set(FREE[name]):
         with pytest.raises(TypeError, match=other):
@@ -42,7 +43,7 @@ def test_each_class_has_its_own_parameters(name):
 
 def test_the_constructor_takes_anything_and_keeps_it(name):
     kind = MODELS[name][0]
-    strange = {parameter: object() for parameter in FREE[name]}
+    strange = {parameter: object() for parameter in [*FREE[name], *(each.name for each in TIME)]}
     model = kind(**strange)
     assert all(getattr(model, parameter) is value for parameter, value in strange.items())
     assert set(vars(model)) == set(strange)

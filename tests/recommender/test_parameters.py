@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relae.algebra import Dial, Fit
-from relae.models import DIALS, FAMILY, LinearAutoencoder
+from relae.models import DIALS, FAMILY, RDLAE, TIME, TimeParameters
 from relae.recommender import Parameter, Range
 from relae.registry import KINDS, kind
 
@@ -21,7 +21,10 @@ def constructor(model):
         for parameter in parameters:
             if parameter.kind is not parameter.VAR_KEYWORD:
                 found.setdefault(parameter.name, parameter.default)
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            elif parameter.name == "time":
+                assert list(TimeParameters.__annotations__) == [each.name for each in TIME]
+                found |= {each.name: each.default for each in TIME}
+        if not any(parameter.kind is parameter.VAR_KEYWORD and parameter.name != "time" for parameter in parameters):
             break
     return found
 
@@ -46,12 +49,12 @@ def test_what_is_searched_is_allowed(name):
 
 
 def test_the_dials_are_those_of_the_algebra():
-    assert tuple(each.name for each in DIALS) == Dial._fields == LinearAutoencoder.dials
+    assert tuple(each.name for each in DIALS) == RDLAE().dials == Dial._fields
     assert tuple(each.name for each in FAMILY) == Fit._fields + Dial._fields
     assert all(each.kind == "dial" for each in DIALS)
     for name in KINDS:
         own = {each.name for each in kind(name).PARAMETERS if each.kind == "dial"}
-        assert own <= set(kind(name).dials)
+        assert own <= set(kind(name)().dials)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ def interactions(ids, users=80, seed=0):
     chance = 0.6 / np.sqrt(1 + np.arange(len(ids)))
     matrix = sp.csr_array((rng.random((users, len(ids))) < chance).astype(np.float32))
     titles = [TITLES[at] if at < len(TITLES) else f"Item number {at}" for at in range(len(ids))]
-    return Interactions(matrix, [1000 + user for user in range(users)], ids, titles)
+    times = 10**9 + 10_000 * np.arange(matrix.nnz)
+    return Interactions(matrix, [1000 + user for user in range(users)], ids, titles, times)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -13,7 +13,7 @@ from tests.serve.conftest import interactions
 from tests.serve.running import serving, serving_another
 
 HISTORY = [7, 37, 107, 207]
-OWN = {"xi": 0.3, "item_norm": 0, "propensity": 0}  # the model's dials
+OWN = {"xi": 0.3, "item_norm": 0, "propensity": 0, "fading": 0, "freshness": 0, "fresh_days": 7}  # the model's dials
 
 
 def ask(client, path, **question):
@@ -71,7 +71,7 @@ def test_a_model_with_norms_of_its_own(data, folder):
         told = client.get("/v1/model").json()
         own = {"xi": 0.1, "item_norm": 0.3, "propensity": 0.2}
         assert {name: told[name] for name in own} == own
-        assert (told["user_norm"], told["dials"]) == (0.5, ["xi", "item_norm", "propensity"])
+        assert (told["user_norm"], told["dials"]) == (0.5, list(OWN))
         for dials in ({}, {"xi": 0.6}, {"item_norm": 0}, {"item_norm": 0, "propensity": 0}):
             answer = ask(client, "recommend", history=HISTORY, **dials)
             same_list(answer, model.with_dials(**dials).recommend(HISTORY))

@@ -82,8 +82,10 @@ def validators(client):
     schema = client.get("/openapi.json").json()
     bodies = {path: schema["paths"][path]["post"]["requestBody"]["content"]["application/json"] for path in POSTS}
     names = {path: body["schema"]["$ref"].rsplit("/", 1)[1] for path, body in bodies.items()}
+    parts = {"components": schema["components"]}
     return {
-        path: jsonschema_rs.Draft202012Validator(schema["components"]["schemas"][name]) for path, name in names.items()
+        path: jsonschema_rs.Draft202012Validator({"$ref": f"#/components/schemas/{name}", **parts})
+        for path, name in names.items()
     }
 
 

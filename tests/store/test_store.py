@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import relae
 from relae import RDLAE, DataError, NotFittedError, StoreError, store
 from relae.data import decode_texts, encode_texts
+from relae.models import Dial
 from relae.solvers import as_solver
 from relae.store import _folder, _format, _read
 
@@ -60,7 +61,7 @@ def test_a_model_knows_whether_its_folder_tells_what_each_user_has(name, tmp_pat
     assert relae.load(tmp_path / "model").holds_histories == told
 
 
-DIALS = ("xi", "item_norm", "propensity", "kept")  # which need no fit
+DIALS = (*Dial._fields, "kept")  # which need no fit
 WORDS = {"nearest_by": "count"}
 
 

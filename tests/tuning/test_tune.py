@@ -97,10 +97,10 @@ def test_norms_are_searched_together_with_xi(split, tmp_path):
 
 def test_a_grid_with_norms_scales_l2_as_the_gram_shrinks(split):
     matrix = split.train.matrix
-    plain, normed = (family.plan("grid", model, matrix, "ndcg@10", None, None) for model in (RDLAE(), DAN()))
+    plain, normed = (family.plan("grid", model, split, "ndcg@10", None, None) for model in (RDLAE(), DAN()))
     assert (plain.size, normed.size) == (110, 1210)
     x = matrix.toarray().astype(np.float64)
-    auto = family.plan("auto", DAN(), matrix, "ndcg@10", None, None)
+    auto = family.plan("auto", DAN(), split, "ndcg@10", None, None)
     settings, trials = [], []
     while (setting := normed.next(trials)) is not None:
         settings.append(tuple(setting.values()))

@@ -124,7 +124,7 @@ class TableOptions:
         ),
     )
     timestamp: str | None = field(
-        default=None, metadata=option(str, "The column of times, for `split` last and time, and for `half_life`.")
+        default=None, metadata=option(str, "The column of times: with it, models are judged by time and can use it.")
     )
     titles: Any = field(default=None, metadata=option(Path, "A table with the columns item and title."))
     min_user_count: int = field(

@@ -96,16 +96,26 @@ class Catalog:
             if column >= 0
         ]
 
-    def add_reasons(self, items: Sequence[RecommendedItem], history: Csr, model: HistoryRecommender) -> None:
+    def add_reasons(
+        self,
+        items: Sequence[RecommendedItem],
+        history: Csr,
+        model: HistoryRecommender,
+        times: NDArray[np.int64] | None = None,
+    ) -> None:
         """Add to each recommended item the few items of the history that it is recommended for.
 
-        `history` has one row, and `model`, which has to explain, is the one that made the list.
+        `history` has one row, whose entries happened at `times`, and `model`, which has to explain, made the list.
         """
         for start in range(0, len(items), _EXPLAINED_AT_ONCE):
             some = items[start : start + _EXPLAINED_AT_ONCE]
-            explanations = cast(Any, model).explain_all(history, [entry["item"] for entry in some])
-            for entry, reasons in zip(some, self.reasons(explanations, _REASONS), strict=True):
+            explanations = cast(Any, model).explain_all(history, [entry["item"] for entry in some], times=times)
+            for entry, explanation, reasons in zip(
+                some, explanations, self.reasons(explanations, _REASONS), strict=True
+            ):
                 entry["because"] = reasons
+                if explanation.demand:
+                    entry["demand_share"] = explanation.demand_share
 
     def reasons(self, explanations: Sequence[Explanation], limit: int | None = None) -> list[list[Reason]]:
         """Return the reasons of each explanation, the largest first: all, or up to `limit` that are positive."""

@@ -4,6 +4,9 @@ from typing import Literal, NotRequired, TypedDict
 
 Id = int | str
 
+IN_DEMAND = "in demand now"
+"""The reason that the recent demand for an item is."""
+
 
 class Item(TypedDict):
     """An item: its popularity is its number of users in the training data; the head is the most popular fifth."""
@@ -24,10 +27,14 @@ class Reason(TypedDict):
 
 
 class RecommendedItem(Item):
-    """An item of a list; `because` is there only on request."""
+    """An item of a list; `because` is there only on request.
+
+    With it comes the share of the score that the recent demand for the item adds, if it adds any.
+    """
 
     score: float
     because: NotRequired[list[Reason]]
+    demand_share: NotRequired[float]
 
 
 class SimilarItem(Item):

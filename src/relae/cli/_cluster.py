@@ -38,7 +38,7 @@ def make_cluster_solver(solver: Solver, client: Any) -> Dask:
 def open_partitions(pattern: str, columns: Columns, client: Any) -> Partitions:
     """Return the Parquet files that match a pattern, for the workers to read."""
     whole_table_options = [name for name, option in options_of(TableOptions).items() if not option.by_row]
-    changed = columns.changed("low_ratings", *whole_table_options, "half_life", "features")
+    changed = columns.changed("low_ratings", *whole_table_options, "features")
     if changed:
         raise DataError(changed[0], " is for tables that are read here: leave it out with a pattern")
     return Partitions.from_parquet(

@@ -15,7 +15,7 @@ from relae.cli._progress import progress_bar
 from relae.data import Interactions
 from relae.datasets import online_retail
 from relae.evaluation import Evaluations, Split, evaluate, hold_out_users
-from relae.models import RDLAE
+from relae.models import RDLAE, LinearAutoencoder
 
 _XIS = (0.0, 0.1, 0.2, 0.3, 0.35, 0.4, 0.45, 0.5, 1.0)
 _K = 20
@@ -36,7 +36,7 @@ def show_demo() -> None:
     data = online_retail()
     _show_data(console, data)
     held_out = hold_out_users(data, share=0.1, rng=np.random.default_rng(7))
-    model = RDLAE(dropout=0.3)
+    model: LinearAutoencoder = RDLAE(dropout=0.3)
     fit_started = time.perf_counter()
     with progress_bar(error_console()) as progress:
         model.fit(held_out.train, progress=progress)
@@ -81,7 +81,7 @@ def _show_data(console: Console, data: Interactions) -> None:
     )
 
 
-def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -> None:
+def _show_fit(console: Console, model: LinearAutoencoder, held_out: Split, seconds: float) -> None:
     _print_heading(console, "The fit: one inverse, exact")
     console.print(
         f"[bold]RDLAE[/bold] with l2 = {model.l2_:.0f} (a rule of thumb, not tuned), dropout = {model.dropout}, "
@@ -91,7 +91,7 @@ def _show_fit(console: Console, model: RDLAE, held_out: Split, seconds: float) -
     )
 
 
-def _show_trade_off(console: Console, model: RDLAE, results: Evaluations) -> None:
+def _show_trade_off(console: Console, model: LinearAutoencoder, results: Evaluations) -> None:
     _print_heading(console, "The dial: accuracy and long tail over ξ, from that one fit")
     low, high = model.xi_interval_
     table = Table(box=None, padding=(0, 2), header_style="cyan")
@@ -122,7 +122,7 @@ def _pick_customers(held_out: Split) -> list[int]:
     return [int(row) for row in candidates[[len(candidates) // 4, len(candidates) // 2, 3 * len(candidates) // 4]]]
 
 
-def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out: Split, row: int) -> None:
+def _show_customer(console: Console, model: LinearAutoencoder, data: Interactions, held_out: Split, row: int) -> None:
     [customer] = held_out.users.take(np.array([row]))
     history = list(data.items.take(held_out.histories[[row]].indices))
     hidden = set(data.items.take(held_out.truth[[row]].indices))
@@ -149,7 +149,7 @@ def _show_customer(console: Console, model: RDLAE, data: Interactions, held_out:
     console.print(f"[dim]✓ among the {len(hidden)} purchases that were kept hidden: {hits} of these[/dim]")
 
 
-def _show_similar(console: Console, model: RDLAE, data: Interactions) -> None:
+def _show_similar(console: Console, model: LinearAutoencoder, data: Interactions) -> None:
     _print_heading(console, f"Similar to {_format_title(data, _SIMILAR_TO)}")
     ids, scores = model.similar_items(_SIMILAR_TO, k=5)
     table = Table(box=None, padding=(0, 2), show_header=False)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from relae._common.checks import check_whole
 from relae._common.words import in_count
-from relae.catalog import Catalog
+from relae.catalog import IN_DEMAND, Catalog
 from relae.cli import _histories
 from relae.cli._console import error_console, make_table, output_console, print_json, show_table
 from relae.cli._histories import UserHistories
@@ -39,13 +39,14 @@ def explain(
     record = catalog.record(column)
     require(model, model.explains, "explain")
     histories = _read_history(source, saved, catalog, history, history_file, user)
-    explanation = cast(Any, model).explain(histories.matrix, record["item"])
+    explanation = cast(Any, model).explain(histories.matrix, record["item"], times=histories.times)
     seen = histories.describe_seen(column)
     answer = {
         "item": record,
         "score": explanation.score,
         "seen": bool(seen),
         **dial_values(model),
+        "demand": explanation.demand,
         "because": catalog.reasons([explanation])[0],
     }
     if as_json:
@@ -95,6 +96,9 @@ def _show(answer: dict[str, Any], k: int, seen: str) -> None:
             Text(clean_text(reason["item"])),
             Text(clean_text(reason["title"])),
         )
+    if answer["demand"]:
+        share = answer["demand"] / (answer["demand"] + sum(max(reason["contribution"], 0.0) for reason in reasons))
+        shown.add_row(f"{answer['demand']:+.4f}", f"{share:.0%}", "", Text(IN_DEMAND))
     rest = sum(reason["contribution"] for reason in reasons) - sum(reason["contribution"] for reason in kept)
     if len(reasons) > len(kept):
         shown.add_row(

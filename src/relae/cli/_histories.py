@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relae.catalog import Catalog
 from relae.cli._items import name_unknown, suggest, suggest_examples, suggest_similar_ids
@@ -30,6 +31,16 @@ class UserHistories:
     unknown_items: Sequence[Any] = ()  # of a single history
     seen: Csr | None = None  # items outside the history that the users have seen : (users, items)
     dropped: Mapping[str, int] = field(default_factory=dict)  # number of users dropped from a table, by filter
+    times: NDArray[np.int64] | None = None  # of the stored entries, or their places in a list; None if not known
+
+    def part(self, start: int, stop: int) -> dict[str, Any]:
+        """Return the histories of some users, as keywords of `recommend`."""
+        first, last = self.matrix.indptr[start], self.matrix.indptr[stop]
+        return {
+            "histories": self.matrix[start:stop],
+            "seen": None if self.seen is None else self.seen[start:stop],
+            "times": None if self.times is None else self.times[first:last],
+        }
 
     def describe_seen(self, column: int) -> str:
         """Return where the user of a single history has seen an item; an empty text if nowhere."""
@@ -82,7 +93,7 @@ def encode_single(catalog: Catalog, history: Any) -> UserHistories:
     if ids and len(unknown) == len(ids):
         hint = "" if any(suggest(catalog, item) for item in unknown[:3]) else suggest_examples(catalog, str(ids[0]))
         raise DataError(f"the model knows no item of the history, {name_unknown(catalog, unknown)}{hint}")
-    return UserHistories(encoded.matrix, None, encoded.unknown, unknown)
+    return UserHistories(encoded.matrix, None, encoded.unknown, unknown, times=encoded.times)
 
 
 def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
@@ -101,7 +112,7 @@ def select_users(saved: Saved, users: Sequence[str]) -> UserHistories:
         hint = suggest_similar_ids(user, known.users)
         raise DataError(f"user {user!r} is unknown to the model: it has {len(known.users):,}{hint}")
     selected = known.select_users(rows)
-    return UserHistories(selected.matrix, selected.users, seen=selected.seen)
+    return UserHistories(selected.matrix, selected.users, seen=selected.seen, times=selected.times)
 
 
 def require_histories(saved: Saved) -> Interactions:
@@ -117,4 +128,6 @@ def encode_table(model: HistoryRecommender, data: Interactions) -> UserHistories
     """Encode the histories of all users of a table."""
     encoded = encode(data, model.items_)
     dropped = {} if data.dropped is None else data.dropped.counts()
-    return UserHistories(encoded.matrix, data.users, encoded.unknown, seen=encoded.seen, dropped=dropped)
+    return UserHistories(
+        encoded.matrix, data.users, encoded.unknown, seen=encoded.seen, dropped=dropped, times=encoded.times
+    )

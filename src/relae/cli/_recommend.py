@@ -13,7 +13,7 @@ from rich.text import Text
 
 from relae._common.progress import Progress, of_part
 from relae._common.words import in_count
-from relae.catalog import Catalog
+from relae.catalog import IN_DEMAND, Catalog
 from relae.cli import _histories
 from relae.cli._console import error_console, make_table, output_console, print_json, show_table
 from relae.cli._histories import UserHistories
@@ -123,7 +123,7 @@ def _read_histories(source: str, request: Request, saved: Saved, catalog: Catalo
         return _histories.select_users(saved, request.users or [])
     if source == "all_users":
         known = _histories.require_histories(saved)
-        return UserHistories(known.matrix, known.users, seen=known.seen)
+        return UserHistories(known.matrix, known.users, seen=known.seen, times=known.times)
     assert request.histories is not None
     with error_console().status(f"reading {request.histories}"):
         columns = Columns(**request.columns).check_weighting()
@@ -156,12 +156,12 @@ def _make_list(
     catalog: Catalog, histories: UserHistories, row: int, request: Request, options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the list of one user, in the same form as a response of the service."""
-    model, history = catalog.model, histories.matrix[[row]]
-    seen = None if histories.seen is None else histories.seen[[row]]
-    columns, scores = model.recommend(history, seen=seen, **options)
+    model, part = catalog.model, histories.part(row, row + 1)
+    history = part["histories"]
+    columns, scores = model.recommend(**part, **options)
     items = catalog.recommended(columns[0].tolist(), scores[0].tolist())
     if request.explain:
-        catalog.add_reasons(items, history, model)
+        catalog.add_reasons(items, history, model, part["times"])
     return {
         "items": items,
         **dial_values(model),
@@ -190,7 +190,10 @@ def _show(console: Console, recommendations: Mapping[str, Any], explain: bool) -
         cells += [Text(f"{entry['score']:.3f}"), Text(f"{entry['popularity']:,}")]
         cells.append(Text(entry["group"], style="green" if entry["group"] == "tail" else ""))
         if explain:
-            cells.append(Text("\n".join(_format_reason(reason) for reason in entry["because"]), style="dim"))
+            reasons = [_format_reason(reason) for reason in entry["because"]]
+            if entry.get("demand_share"):
+                reasons.append(f"{entry['demand_share']:>3.0%} {IN_DEMAND}")
+            cells.append(Text("\n".join(reasons), style="dim"))
         shown.add_row(Text(str(number), style="dim"), *cells)
     show_table(console, shown)
 
@@ -230,8 +233,7 @@ def make_frames(
     for start in range(0, total, step):
         stop = min(start + step, total)
         part = of_part(progress, start, stop, total)
-        seen = None if histories.seen is None else histories.seen[start:stop]
-        ids, scores = model.recommend(histories.matrix[start:stop], seen=seen, progress=part, **options)
+        ids, scores = model.recommend(**histories.part(start, stop), progress=part, **options)
         row, rank = np.nonzero(ids >= 0)
         columns = ids[row, rank]
         yield pl.DataFrame(

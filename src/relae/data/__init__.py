@@ -2,6 +2,7 @@
 
 from relae._common.table_options import TableKeywords, TableOption, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
+from relae.data._demand import FRESH_DAYS, Demand
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
 from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix, entries_of_rows
 from relae.data._scan import has_tables
@@ -13,6 +14,8 @@ from relae.data.ids import Ids, decode_texts, encode_texts
 from relae.data.interactions import Interactions, InteractionsLike, as_interactions
 
 __all__ = [
+    "FRESH_DAYS",
+    "Demand",
     "Dropped",
     "Features",
     "Ids",

@@ -24,7 +24,7 @@ from relae.data._statistics import Statistics, gini, spread_of
 from relae.data._tables import FilePath, open_frame, open_table
 from relae.data._titles import aligned_titles, find_titles
 from relae.data._weighting import choose_weighting
-from relae.data._weights import LEAST, ages_of, faded, recency, reweighted
+from relae.data._weights import LEAST, ages_of, day_of, faded, recency, reweighted
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError, Option
@@ -361,6 +361,11 @@ class Interactions:
             f"Interactions({self.n_users:,} users × {self.n_items:,} items, "
             f"{self.n_interactions:,} interactions{', with ' if extras else ''}{together})"
         )
+
+    @property
+    def has_clock(self) -> bool:
+        """True if there are times, and they are of a clock and not places in a list; see `ages`."""
+        return self.times is not None and day_of(self.times) != 1
 
     def ages(self, at: int | None = None) -> NDArray[np.float64]:
         """Return the age of each interaction in days : (stored entries,).

@@ -189,8 +189,10 @@ class Evaluation(_Shown):
     def label(self) -> str:
         """The model, with its dials where several were evaluated."""
         if self.dial is not None:
-            signs = zip("ξαγ", self.dial, strict=True)
-            return ", ".join([self.model, *(f"{sign} = {value:g}" for sign, value in signs)])
+            signs = list(zip(("ξ", "α", "γ", "φ", "τ", "days"), self.dial, strict=True))
+            time = signs[3:] if self.dial.freshness else signs[3:-1]
+            shown = [*signs[:3], *((sign, value) for sign, value in time if value)]
+            return ", ".join([self.model, *(f"{sign} = {value:g}" for sign, value in shown)])
         return self.model if self.xi is None else f"{self.model}, ξ = {self.xi:g}"
 
     def per_user(self) -> "pl.DataFrame":

@@ -18,7 +18,7 @@ from relae.errors import DataError, Option, Text
 # The options that also apply to a table of histories: its columns, and the weight of a row.
 HISTORY_OPTIONS = (
     *(name for name, option in options_of(TableOptions).items() if option.by_row),
-    *("timestamp", "low_ratings", "half_life"),
+    *("timestamp", "low_ratings"),
 )
 LOW_RATINGS = ("seen", "ignored")
 Overlap = Literal["refuse", "drop"]
@@ -28,7 +28,6 @@ class ColumnKeywords(TableKeywords, total=False):
     """The types of `Columns`, for type checkers: keywords of `tune` and `compare`."""
 
     low_ratings: str | None
-    half_life: float | None
     features: Any
     feature_columns: str | Sequence[str] | None
     separator: Sequence[str] | Mapping[str, str]
@@ -51,14 +50,6 @@ class Columns(TableOptions):
             "What a rating below `min_rating` means. seen: the user knows the item, so it is never recommended to "
             "that user, and an evaluation leaves it out for that user. ignored: as if the rating did not exist. seen "
             "if not given, but ignored where models are evaluated on a benchmark, as in the published protocols.",
-        ),
-    )
-    half_life: float | None = field(
-        default=None,
-        metadata=option(
-            float,
-            "The age in days at which an interaction counts half; numbers in `timestamp` that are no seconds, "
-            "milliseconds or microseconds since 1970 count as days.",
         ),
     )
     features: Any = field(
@@ -163,9 +154,7 @@ class Columns(TableOptions):
         return cls(**{**record, **paths})
 
     def apply(self, data: Interactions) -> Interactions:
-        """Return interactions weighted by age, with the features; items that only `features` has are added."""
-        if self.half_life is not None:
-            data = data.weighted(half_life=self.half_life)
+        """Return interactions with the features; items that only `features` has are added."""
         if self.features is None:
             return data
         names = self.feature_columns

@@ -264,7 +264,7 @@ def _read(origin: _Table | _Memory | datasets.Dataset, columns: Columns, *, judg
 
 def _has_paper_split(dataset: datasets.Dataset, columns: Columns, split: str) -> bool:
     """Return whether a benchmark is divided as in the paper; an error if it cannot be and is asked for."""
-    more = columns.changed("half_life", "features")
+    more = columns.changed("features")
     more += [Option("low_ratings", "seen")] if columns.low_ratings == "seen" else []
     if split == "auto":
         return dataset.heldout is not None and not more

@@ -187,16 +187,27 @@ _BLOCK = 32  # columns that are compared with the bar at once
 
 
 @compiled(inline="always")
-def _any_above(values, scale, bar):
+def _any_above(row, scale, offset, low, bar):
     """Return whether any value of a block exceeds the bar; a fixed number of steps without branches is vectorized."""
+    values, factors = row[low : low + _BLOCK], scale[low : low + _BLOCK]
     above = np.int32(0)
-    for j in range(_BLOCK):
-        above = np.int32(above + np.int32(values[j] * scale[j] > bar))
+    if len(offset):
+        added = offset[low : low + _BLOCK]
+        for j in range(_BLOCK):
+            above = np.int32(above + np.int32(values[j] * factors[j] + added[j] > bar))
+    else:
+        for j in range(_BLOCK):
+            above = np.int32(above + np.int32(values[j] * factors[j] > bar))
     return above > 0
 
 
+@compiled(inline="always")
+def _score(row, scale, offset, j):
+    return row[j] * scale[j] + offset[j] if len(offset) else row[j] * scale[j]
+
+
 @compiled()
-def _least(row, scale, hints, lowest):
+def _least(row, scale, offset, hints, lowest):
     """Return a lower bound of the best values: at least len(hints) different columns exceed it.
 
     lowest (−inf, in the type of the values) if the hints do not tell.
@@ -205,7 +216,7 @@ def _least(row, scale, hints, lowest):
     for index in hints:
         if index < 0:
             return lowest
-        score = row[index] * scale[index]
+        score = _score(row, scale, offset, index)
         if not score > lowest:  # NaN as well
             return lowest
         least = min(least, score)
@@ -213,11 +224,12 @@ def _least(row, scale, hints, lowest):
 
 
 @compiled(parallel=True)
-def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
-    """Best k of values[r] * scale for every row, without the skipped columns; −1 and −inf where there are fewer.
+def top_k(values, scale, offset, skip_indptr, skip_indices, hints, ids, scores):
+    """Best k of values[r] * scale + offset for every row, without the skipped columns; −1 and −inf where fewer.
 
     A heap of the k best, whose root is the worst: smaller, or equal with a larger index. NaN and −inf never enter.
-    hints (rows, k) are columns that may be recommended and are probably among the best, or (rows, 0).
+    hints (rows, k) are columns that may be recommended and are probably among the best, or (rows, 0); offset (n,) or
+    (0,) for none.
     """
     rows, n = values.shape
     k = ids.shape[1]
@@ -225,13 +237,13 @@ def top_k(values, scale, skip_indptr, skip_indices, hints, ids, scores):
         row_ids, row_scores, row = ids[r], scores[r], values[r]
         size = 0
         row_scores[0] = -np.inf
-        bar = _least(row, scale, hints[r], row_scores[0])
+        bar = _least(row, scale, offset, hints[r], row_scores[0])
         skip, skips = skip_indptr[r], skip_indptr[r + 1]
         for low in range(0, n, _BLOCK):
-            if low + _BLOCK <= n and not _any_above(row[low : low + _BLOCK], scale[low : low + _BLOCK], bar):
+            if low + _BLOCK <= n and not _any_above(row, scale, offset, low, bar):
                 continue
             for j in range(low, min(low + _BLOCK, n)):
-                score = row[j] * scale[j]
+                score = _score(row, scale, offset, j)
                 if score > bar:
                     while skip < skips and skip_indices[skip] < j:
                         skip += 1

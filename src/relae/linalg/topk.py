@@ -13,8 +13,9 @@ def top_k(
     scale: Vector | None = None,
     skip: Csr | None = None,
     hints: NDArray[np.int64] | None = None,
+    offset: Vector | None = None,
 ) -> tuple[NDArray[np.int64], Dense]:
-    """Return columns and values of the k largest entries of each row of values · scale, largest first.
+    """Return columns and values of the k largest entries of each row of values · scale + offset, largest first.
 
     Ties go to the lower column. NaN and −inf are never chosen, nor are the stored entries of `skip` (same shape as
     `values`, sorted indices). Where fewer than k are left, the column is −1 and the value −inf.
@@ -24,6 +25,7 @@ def top_k(
     """
     rows, n = values.shape
     scale = np.ones(n, values.dtype) if scale is None else np.ascontiguousarray(scale, values.dtype)
+    offset = np.empty(0, values.dtype) if offset is None else np.ascontiguousarray(offset, values.dtype)
     if skip is None:
         skip_indptr, skip_indices = np.zeros(rows + 1, np.int64), np.zeros(0, np.int32)
     else:
@@ -32,7 +34,7 @@ def top_k(
     best = np.empty((rows, k), values.dtype)
     if k > 0:
         hints = np.empty((rows, 0), np.int64) if hints is None else np.ascontiguousarray(hints, np.int64)
-        run("top_k", values, scale, skip_indptr, skip_indices, hints, columns, best)
+        run("top_k", values, scale, offset, skip_indptr, skip_indices, hints, columns, best)
     return columns, best
 
 

@@ -11,11 +11,14 @@ How it is computed is no parameter of a model: `fit(data, solver=…)` takes "au
 or a solver with settings of its own, such as `Primal(dtype="float64")` or `Local(neighbours=100)`. The local solver is
 an approximation for catalogs of which no square fits into memory: each item is explained by its nearest items only.
 
+With times, all of them take `half_life` (interactions age), `fading` (the items of a history fade with each later one),
+`freshness` (scores rise with recent demand) and `fresh_days` (the half-life of that demand); see `TimeParameters`.
+
 Beyond the paper there are `DAN`, with users and items normalized by how active and popular they are, and `DEQL`, whose
 loss counts what dropout has kept as well.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,20 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
-from relae.models._parameters import DIALS, DROPOUT, FAMILY, ITEM_NORM, KEPT, L2, PROPENSITY, USER_NORM, XI, dial_values
+from relae.models._parameters import (
+    DIALS,
+    DROPOUT,
+    FAMILY,
+    ITEM_NORM,
+    KEPT,
+    L2,
+    PROPENSITY,
+    TIME,
+    USER_NORM,
+    XI,
+    TimeParameters,
+    dial_values,
+)
 from relae.recommender import Parameter, Range
 
 __all__ = [
@@ -37,82 +53,75 @@ __all__ = [
     "LAE",
     "RDLAE",
     "RLAE",
+    "TIME",
     "Dial",
     "Explanation",
     "LinearAutoencoder",
+    "TimeParameters",
     "dial_values",
     "suggested_l2",
 ]
 
 
-class _Paper(LinearAutoencoder):
-    """The six models of the paper: with a norm of items or a propensity they become DAN."""
-
-    def with_xi(self, xi: float) -> LinearAutoencoder:
-        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        raise NotImplementedError
-
-    def _turned(self, dial: Dial) -> LinearAutoencoder:
-        return self.with_xi(dial.xi) if dial == Dial(dial.xi) else self._share(_normalized(self, dial))
-
-
-class _Plain(_Paper):
+class _Plain(LinearAutoencoder):
     """The three models without dropout."""
 
     dropout = 0.0
 
-    def with_xi(self, xi: float) -> "RLAE":
-        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RLAE(self.l2, xi))
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        return self._with_dial(DAN if dial.item_norm or dial.propensity else RLAE, dial)
 
 
-class _Denoising(_Paper):
+class _Denoising(LinearAutoencoder):
     """The three models with dropout."""
 
-    def with_xi(self, xi: float) -> "RDLAE":
-        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._share(RDLAE(self.l2, self.dropout, xi))
+    def _turned(self, dial: Dial) -> LinearAutoencoder:
+        return self._with_dial(DAN if dial.item_norm or dial.propensity else RDLAE, dial)
 
 
 class LAE(_Plain):
     """Linear autoencoder: ridge regression of the matrix on itself, with nothing said about the diagonal."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2,)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, *TIME)
 
     xi = 1.0
 
-    def __init__(self, l2: float | None = None) -> None:
+    def __init__(self, l2: float | None = None, **time: Unpack[TimeParameters]) -> None:
         self.l2 = l2
+        self._set_time(time)
 
 
 class EASE(_Plain):
     """Linear autoencoder with a zero diagonal: no item explains itself."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2,)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, *TIME)
 
     xi = 0.0
 
-    def __init__(self, l2: float | None = None) -> None:
+    def __init__(self, l2: float | None = None, **time: Unpack[TimeParameters]) -> None:
         self.l2 = l2
+        self._set_time(time)
 
 
 class RLAE(_Plain):
     """Relaxed linear autoencoder: a diagonal of at most ξ (`eq:model_solution`)."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, XI)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, XI, *TIME)
 
     def __init__(
         self,
         l2: float | None = None,
         xi: float = 0.4,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.xi = l2, xi
+        self._set_time(time)
 
 
 class DLAE(_Denoising):
     """Denoising linear autoencoder: dropout becomes a penalty in proportion to an item's popularity."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, *TIME)
 
     xi = 1.0
 
@@ -120,14 +129,16 @@ class DLAE(_Denoising):
         self,
         l2: float | None = None,
         dropout: float = 0.3,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.dropout = l2, dropout
+        self._set_time(time)
 
 
 class EDLAE(_Denoising):
     """Denoising linear autoencoder with a zero diagonal."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, *TIME)
 
     xi = 0.0
 
@@ -135,22 +146,26 @@ class EDLAE(_Denoising):
         self,
         l2: float | None = None,
         dropout: float = 0.3,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.dropout = l2, dropout
+        self._set_time(time)
 
 
 class RDLAE(_Denoising):
     """Relaxed denoising linear autoencoder: dropout, and a diagonal of at most ξ (`eq:RDLAE_solution`)."""
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, XI)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, XI, *TIME)
 
     def __init__(
         self,
         l2: float | None = None,
         dropout: float = 0.3,
         xi: float = 0.4,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.dropout, self.xi = l2, dropout, xi
+        self._set_time(time)
 
 
 class DAN(LinearAutoencoder):
@@ -168,9 +183,19 @@ class DAN(LinearAutoencoder):
         α: how much popular items count in a history, and how much they are held back in scores. A dial, as ξ is.
     propensity : float
         γ: scores are divided by this power of an item's propensity, √(n/largest n). A dial.
+    time
+        half_life, fading, freshness and fresh_days, as of all linear autoencoders.
     """
 
-    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (L2, DROPOUT, XI.with_default(0.0), USER_NORM, ITEM_NORM, PROPENSITY)
+    PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
+        L2,
+        DROPOUT,
+        XI.with_default(0.0),
+        USER_NORM,
+        ITEM_NORM,
+        PROPENSITY,
+        *TIME,
+    )
 
     def __init__(
         self,
@@ -180,16 +205,14 @@ class DAN(LinearAutoencoder):
         user_norm: float = 0.3,
         item_norm: float = 0.0,
         propensity: float = 0.0,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.dropout, self.xi = l2, dropout, xi
         self.user_norm, self.item_norm, self.propensity = user_norm, item_norm, propensity
-
-    def with_xi(self, xi: float) -> "DAN":
-        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
-        return self._turned(self._dial(xi))
+        self._set_time(time)
 
     def _turned(self, dial: Dial) -> "DAN":
-        return self._share(DAN(**self.get_params() | dial._asdict()))
+        return self._with_dial(DAN, dial)
 
 
 class DEQL(LinearAutoencoder):
@@ -212,6 +235,7 @@ class DEQL(LinearAutoencoder):
         KEPT,
         ITEM_NORM,
         PROPENSITY,
+        *TIME,
     )
 
     xi = 0.0
@@ -224,9 +248,11 @@ class DEQL(LinearAutoencoder):
         *,
         item_norm: float = 0.0,
         propensity: float = 0.0,
+        **time: Unpack[TimeParameters],
     ) -> None:
         self.l2, self.dropout, self.kept = l2, dropout, kept
         self.item_norm, self.propensity = item_norm, propensity
+        self._set_time(time)
 
     def _check_dials(self, dropout: float) -> None:
         super()._check_dials(dropout)
@@ -239,10 +265,6 @@ class DEQL(LinearAutoencoder):
         self.check_fitted()
         return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout_, self.kept)
 
-    def with_xi(self, xi: float) -> LinearAutoencoder:
-        """Return the model of a ξ, which has no emphasis. It shares the fitted inverse: no refit, no copy."""
-        return self._turned(self._dial(xi))
-
     def with_dials(self, **values: float | None) -> LinearAutoencoder:
         """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""
         dials = self._given_dials(values)
@@ -250,11 +272,4 @@ class DEQL(LinearAutoencoder):
         return self._share(DEQL(**own | dials)) if dials.keys() <= own.keys() else super().with_dials(**dials)
 
     def _turned(self, dial: Dial) -> LinearAutoencoder:
-        if dial == Dial(dial.xi):
-            return self._share(RDLAE(self.l2, self.dropout, dial.xi))
-        return self._share(_normalized(self, dial))
-
-
-def _normalized(model: LinearAutoencoder, dial: Dial) -> DAN:
-    """Return a model of these dials, whose user norm, penalty and dropout are those of another one."""
-    return DAN(model.l2, model.dropout, user_norm=model.user_norm, **dial._asdict())
+        return self._with_dial(DAN if dial.item_norm or dial.propensity else RDLAE, dial)

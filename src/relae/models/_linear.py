@@ -13,7 +13,7 @@ from relae import algebra
 from relae._common.progress import Progress
 from relae._common.words import in_bytes
 from relae.algebra import Dial, Fit
-from relae.data import Features, Interactions, InteractionsLike, MatrixLike
+from relae.data import Demand, Features, Interactions, InteractionsLike, MatrixLike, fading_weights
 from relae.distributed import Partitions
 from relae.errors import ApproximationWarning, DataError, Option, ParameterWarning
 from relae.linalg import (
@@ -30,7 +30,7 @@ from relae.linalg import (
     gram_diagonal,
     scaled_columns,
 )
-from relae.models._parameters import DIALS, FAMILY
+from relae.models._parameters import DIALS, FAMILY, FRESH_DAYS, FRESHNESS, TIME, TimeParameters
 from relae.models._refresh import compact, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
@@ -50,6 +50,8 @@ from relae.solvers import (
 )
 
 _Model = TypeVar("_Model", bound="LinearAutoencoder")
+_TIMES = Option("timestamp", ...)
+_LEAST_DAYS = float(np.nextafter(0.0, 1.0))
 _ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mistake in their scale
 
 
@@ -57,19 +59,29 @@ _ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mista
 class Explanation:
     """The explanation of a score: what each item of the history adds to it, the largest first.
 
-    `score` is the sum of `contributions`, which can be negative.
+    `score` is the sum of `contributions`, which can be negative, and of `demand`: what is added because the item is in
+    demand now (`freshness`).
     """
 
     item: Any
     score: float
     items: list[Any]
     contributions: NDArray[np.float64]
+    demand: float = 0.0
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Each contribution as a part of what all positive ones add up to."""
-        positive = self.contributions.clip(min=0).sum()
-        return self.contributions / positive if positive > 0 else np.zeros_like(self.contributions)
+        """Each contribution as a part of what all positive ones and the demand add up to."""
+        return self.contributions / self._positive if self._positive > 0 else np.zeros_like(self.contributions)
+
+    @property
+    def demand_share(self) -> float:
+        """The demand as a part of the same sum."""
+        return self.demand / self._positive if self._positive > 0 else 0.0
+
+    @property
+    def _positive(self) -> float:
+        return float(self.contributions.clip(min=0).sum() + self.demand)
 
 
 def suggested_l2(x: Csr, user_norm: float = 0.0) -> float:
@@ -101,6 +113,8 @@ class LinearAutoencoder(HistoryRecommender):
         Those of the solver.
     item_features_ : (items, features) CSR, or None
         What the items have in common beside their users, and counts `feature_weight_`.
+    demand_ : relae.data.Demand, or None
+        The recent demand for each item at the end of the training data; None if that has no times.
     item_squares_ : (items,), or None
         The sum of the squared values of each item, by which the data of the fit is known again; None if the model was
         saved without.
@@ -121,6 +135,12 @@ class LinearAutoencoder(HistoryRecommender):
     item_features_: Csr | None
     feature_weight_: float
     item_squares_: NDArray[np.float64] | None
+    demand_: Demand | None
+
+    half_life: float | None
+    fading: float
+    freshness: float
+    fresh_days: float
 
     # parameters of some of the models, neutral constants of the others
     dropout: float
@@ -130,9 +150,23 @@ class LinearAutoencoder(HistoryRecommender):
     propensity: float
 
     closed_form: ClassVar[bool] = True
+    uses_times: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
     explains: ClassVar[bool] = True
-    dials: ClassVar[tuple[str, ...]] = tuple(dial.name for dial in DIALS)
+
+    @property
+    def dials(self) -> tuple[str, ...]:
+        """The dials; those of the demand are none of them for a model that was fitted without times."""
+        timeless = "demand_" in self.__dict__ and self.demand_ is None
+        return tuple(dial.name for dial in DIALS if not (timeless and dial in (FRESHNESS, FRESH_DAYS)))
+
+    def _set_time(self, values: TimeParameters) -> None:
+        """Set the parameters that have to do with time; the others of them have their defaults."""
+        strangers = values.keys() - {parameter.name for parameter in TIME}
+        if strangers:
+            raise TypeError(f"{type(self).__name__} has no parameter {', '.join(sorted(strangers))}")
+        for parameter in TIME:
+            setattr(self, parameter.name, values.get(parameter.name, parameter.default))
 
     def fit(
         self,
@@ -163,7 +197,9 @@ class LinearAutoencoder(HistoryRecommender):
         """
         solver = as_solver(solver)
         self._check_dials(self.dropout)
-        source = data if isinstance(data, Partitions) else self.to_interactions(data)
+        for parameter in TIME:
+            parameter.check(getattr(self, parameter.name))
+        source = self._aged(data if isinstance(data, Partitions) else self.to_interactions(data))
         features = features_of(item_features, feature_weight, source)
         fit_parameters = Fit(*(getattr(self, name) for name in Fit._fields))
         if isinstance(source, Interactions):
@@ -188,16 +224,28 @@ class LinearAutoencoder(HistoryRecommender):
             inverse = with_new_items(inverse, training.item_counts, features, feature_weight, fit)
         self.inverse_, self.plan_, self.residual_ = inverse, solution.plan, solution.residual
         self.penalty_, self.inverse_diagonal_ = penalty, inverse.diagonal()
-        self.fit_ = Fit(*map(float, fit))
+        self.fit_ = Fit(float(l2), *(None if value is None else float(value) for value in fit[1:]))  # type: ignore[arg-type]
         self.neighbours_, self.nearest_by_ = int(solver.neighbours), solver.nearest_by
         self.item_features_, self.feature_weight_ = features, float(feature_weight)
         self.item_squares_ = training.squares
         if isinstance(source, Partitions):
             self.items_, self.titles_, self.item_counts_ = source.items, None, source.item_counts
-            self.n_users_, self.users_ = source.shape[0], None
+            self.n_users_, self.users_, self.demand_ = source.shape[0], None, None
         else:
             self.remember(source)
+            self.demand_ = Demand.of(source, self.fresh_days)
         return self
+
+    def _aged(self, data: Interactions | Partitions) -> Any:
+        """Return training data with the weights that its age leaves; an error if that needs times and has none."""
+        times = None if isinstance(data, Partitions) else data.times
+        if times is None and self.freshness:
+            raise DataError(Option("freshness", self.freshness), " needs times: read the data with ", _TIMES)
+        if self.half_life is None:
+            return data
+        if isinstance(data, Partitions):
+            raise DataError(Option("half_life", self.half_life), " needs interactions in memory, not partitions")
+        return data.weighted(half_life=self.half_life)
 
     @property
     def l2_(self) -> float:
@@ -248,6 +296,48 @@ class LinearAutoencoder(HistoryRecommender):
     def _score_scaling(self) -> NDArray[np.float64] | None:
         return algebra.score_scaling(self.item_counts_, self._dial())
 
+    def score_offset(self) -> Vector | None:
+        """Return τ·√(e / max e) : (items,), what recent demand adds to scores; None if τ is 0."""
+        if not self.freshness:
+            return None
+        return algebra.score_offset(self._require_demand(self.freshness).of_half_life(self.fresh_days), self._dial())
+
+    def _require_demand(self, freshness: float | None) -> Demand:
+        """Return the demand; a DataError if the model was fitted without times."""
+        self.check_fitted()
+        if self.demand_ is None:
+            raise DataError(
+                Option("freshness", freshness),
+                " needs the recent demand for items, and the model was fitted without times: fit it with ",
+                _TIMES,
+            )
+        return self.demand_
+
+    def weigh(self, batch: Csr, times: NDArray[np.int64] | None) -> Csr:
+        """Return histories in which the r-th latest item counts r^−fading; without times, as they are."""
+        if not self.fading or times is None:
+            return batch
+        owners = np.repeat(np.arange(batch.shape[0]), np.diff(batch.indptr))
+        values = (batch.data * fading_weights(owners, times, self.fading)).astype(batch.dtype)
+        return sp.csr_array((values, batch.indices, batch.indptr), shape=batch.shape)
+
+    def with_events(self, events: InteractionsLike) -> Self:
+        """Return this model with the demand for items after further events; nothing is fitted.
+
+        Events of items that the model does not know are left out. They must be new: events of the fit, or of an earlier
+        call, would count twice.
+        """
+        self.check_fitted()
+        interactions = self.to_interactions(events)
+        if interactions.times is None or self.demand_ is None:
+            what = "the model was fitted" if self.demand_ is None else "these events are"
+            raise DataError(f"the demand for items needs times, and {what} without: read the data with ", _TIMES)
+        columns = self.items_.positions(interactions.items.values)[interactions.matrix.indices]
+        known = columns >= 0
+        other = self._share(type(self)(**self.get_params()))
+        other.demand_ = self.demand_.with_events(columns[known], interactions.times[known])
+        return other
+
     def _through(self) -> NDArray[np.float64] | None:
         """Return the factor of an item of a history in its own score : (items,); None if all are 1."""
         before, after = self._input_scaling(), self._score_scaling()
@@ -293,7 +383,7 @@ class LinearAutoencoder(HistoryRecommender):
     ) -> list[tuple[NDArray[Any], Dense]]:
         """Recommend for several ξ at the cost of one projection: an (ids, scores) as of `recommend` for each.
 
-        A `Dial` stands for ξ together with α and γ; each α costs a projection.
+        A `Dial` stands for ξ together with the other dials; each α, and each fading, costs a projection.
         """
         self.check_fitted()
         dials = self._as_dials(xis)
@@ -312,7 +402,7 @@ class LinearAutoencoder(HistoryRecommender):
         """
         self.check_fitted()
         inputs = {dial.input: dial for dial in ([self._dial()] if xis is None else self._as_dials(xis))}
-        if all(algebra.input_scaling(self.item_counts_, dial) is None for dial in inputs.values()):
+        if set(inputs) == {Dial(0.0).input}:
             return self
         inverse = self.inverse_.for_many(users * len(inputs))
         if inverse is self.inverse_:
@@ -330,14 +420,26 @@ class LinearAutoencoder(HistoryRecommender):
 
     def _given_dials(self, values: Mapping[str, float | None]) -> dict[str, float]:
         """Return the dials that are not None; a TypeError for an unknown name."""
-        strangers = [name for name in values if name not in self.dials]
+        strangers = [name for name in values if name not in Dial._fields]
         if strangers:
             raise TypeError(f"there is no dial {', '.join(strangers)}: the dials are {', '.join(self.dials)}")
+        if values.get("freshness"):
+            self._require_demand(values["freshness"])
         return {name: value for name, value in values.items() if value is not None}
+
+    def with_xi(self, xi: float) -> "LinearAutoencoder":
+        """Return this model with another ξ. It shares the fitted inverse: no refit, no copy."""
+        return self._turned(self._dial(xi))
 
     def _turned(self, dial: Dial) -> "LinearAutoencoder":
         """Return this model with these dials."""
         raise NotImplementedError
+
+    def _with_dial(self, kind: "type[_Model]", dial: Dial) -> "_Model":
+        """Return a model of another class with these dials, and this fit."""
+        values = dial._asdict()
+        names = [parameter.name for parameter in kind.PARAMETERS]
+        return self._share(kind(**{name: values[name] if name in values else getattr(self, name) for name in names}))
 
     def _as_dials(self, xis: Iterable[float | Dial]) -> list[Dial]:
         """Return dials; a number is a value of ξ, with the model's α and γ."""
@@ -395,21 +497,24 @@ class LinearAutoencoder(HistoryRecommender):
         )
         return self.items_.take(ids[0]), scores[0]
 
-    def explain(self, history: History, item: Any) -> Explanation:
+    def explain(self, history: History, item: Any, *, times: NDArray[np.int64] | None = None) -> Explanation:
         """Return what each item of one history adds to the score of `item`: x_i·B_ij, scaled as in scores.
 
-        They sum to the score.
+        They and the demand sum to the score. `times` is that of `recommend`.
         """
-        [explanation] = self.explain_all(history, [item])
+        [explanation] = self.explain_all(history, [item], times=times)
         return explanation
 
-    def explain_all(self, history: History, items: Iterable[Any]) -> list[Explanation]:
+    def explain_all(
+        self, history: History, items: Iterable[Any], *, times: NDArray[np.int64] | None = None
+    ) -> list[Explanation]:
         """Return an explanation of each of several items for one history, in one pass over the inverse."""
-        encoded = self.encode(history)
+        encoded = self.encode(history, times=times)
         if encoded.matrix.shape[0] != 1:
             raise DataError(f"an explanation is of one history, got {encoded.matrix.shape[0]:,}")
         columns = np.array([self.column_of(item) for item in items], np.int64)
-        seen, values = encoded.matrix.indices.astype(np.int64), encoded.matrix.data.astype(np.float64)
+        weighed = self.weigh(encoded.matrix, encoded.times)
+        seen, values = weighed.indices.astype(np.int64), weighed.data.astype(np.float64)
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
@@ -417,11 +522,13 @@ class LinearAutoencoder(HistoryRecommender):
             contributions *= scaling[seen]
         if (scaling := self._score_scaling()) is not None:
             contributions *= scaling[columns, None]
+        offset = self.score_offset()
+        demands = np.zeros(len(columns)) if offset is None else offset[columns]
         names = self.items_.take(seen)
         orders = np.argsort(-contributions, axis=1, kind="stable")
         return [
-            Explanation(item=name, score=float(row.sum()), items=list(names[order]), contributions=row[order])
-            for name, row, order in zip(self.items_.take(columns), contributions, orders, strict=True)
+            Explanation(name, float(row.sum() + demand), list(names[order]), row[order], float(demand))
+            for name, row, order, demand in zip(self.items_.take(columns), contributions, orders, demands, strict=True)
         ]
 
     # --- from this model to another one ------------------------------------------------------------------------
@@ -507,6 +614,9 @@ class LinearAutoencoder(HistoryRecommender):
             "plan": asdict(self.plan_),
         }
         arrays = {"penalty": self.penalty_, "inverse_diagonal": self.inverse_diagonal_, **parts}
+        if self.demand_ is not None:
+            facts |= {"demand_half_lives": list(self.demand_.half_lives), "demand_at": self.demand_.at}
+            arrays["demand"] = self.demand_.counts
         if self.item_features_ is not None:
             facts |= {"features": self.item_features_.shape[1], "feature_weight": self.feature_weight_}
             arrays |= csr_parts("features", self.item_features_)
@@ -519,6 +629,7 @@ class LinearAutoencoder(HistoryRecommender):
             "penalty": Expected(FLOAT64, ("items",)),
             "inverse_diagonal": Expected(FLOAT64, ("items",)),
             "item_squares": Expected(FLOAT64, ("items",), optional=True),
+            **({"demand": Expected(FLOAT64, ("half-lives", "items"))} if "demand_at" in facts else {}),
             **FORMS[text(facts, "form", *FORMS)].LAYOUT,
             **NewItems.layout(names),
             **(csr_layout("features", "items") if "features" in facts else {}),
@@ -542,6 +653,7 @@ class LinearAutoencoder(HistoryRecommender):
         known = {name: getattr(self, name) for name in Fit._fields if name != "l2"}
         known |= {"neighbours": NEIGHBOURS, "nearest_by": "cosine", "feature_weight": 1.0, **facts}
         self.fit_ = Fit(*(_fitted_number(known, name) for name in Fit._fields))
+        self.demand_ = _demand(facts, arrays)
         self.feature_weight_ = number(known, "feature_weight", 0)
         self.neighbours_, self.nearest_by_ = whole(known, "neighbours", 1), text(known, "nearest_by")
         self._check_dials(self.dropout_)
@@ -562,9 +674,24 @@ for _name, _neutral in {
     setattr(LinearAutoencoder, _name, _neutral)
 
 
-def _fitted_number(facts: Mapping[str, Any], name: str) -> float:
+def _demand(facts: Mapping[str, Any], arrays: Arrays) -> Demand | None:
+    """Return the demand of a folder, None if it has none; a ValueError if it cannot be."""
+    if "demand_at" not in facts:
+        return None
+    counts = np.array(arrays["demand"])
+    if not (np.isfinite(counts) & (counts >= 0)).all():
+        raise ValueError("demand is not a number of at least 0 per item")
+    half_lives = tuple(number({"a half-life": each}, "a half-life", _LEAST_DAYS) for each in facts["demand_half_lives"])
+    if len(half_lives) != len(counts):
+        raise ValueError(f"demand has {len(counts)} rows for {len(half_lives)} half-lives")
+    return Demand(half_lives, counts, whole(facts, "demand_at", -(2**63), 2**63))
+
+
+def _fitted_number(facts: Mapping[str, Any], name: str) -> Any:
     """Return a parameter of the fit within its limits; anything else is a ValueError."""
     [parameter] = (each for each in FAMILY if each.name == name)
+    if facts[name] is None and parameter.default is None and name != "l2":
+        return None
     low, high = -np.inf if parameter.low is None else parameter.low, parameter.high
     ends = (low,) if high is None else (low, high if parameter.below else float(np.nextafter(high, np.inf)))
     return number(facts, name, *ends)

@@ -1,5 +1,10 @@
 """The parameters of the linear autoencoders, each declared once."""
 
+from typing import TypedDict
+
+from relae.algebra import FADING as FADING_LIMITS
+from relae.algebra import FRESH_DAYS as FRESH_DAYS_LIMITS
+from relae.algebra import FRESHNESS as FRESHNESS_LIMITS
 from relae.algebra import NORMS, XIS
 from relae.recommender import HistoryRecommender, Parameter, Range
 
@@ -77,13 +82,64 @@ PROPENSITY = Parameter(
     kind="dial",
 )
 
-DIALS = (XI, ITEM_NORM, PROPENSITY)
+HALF_LIFE = Parameter(
+    "half_life",
+    None,
+    "the age in days at which an interaction counts half in the fit; by default age does not matter",
+    low=0,
+    above=True,
+    option=True,
+)
+FADING = Parameter(
+    "fading",
+    0.0,
+    "the power by which the items of a history fade with each later one, usually from 0 to 1",
+    "φ",
+    low=FADING_LIMITS[0],
+    high=FADING_LIMITS[1],
+    kind="dial",
+    option=True,
+)
+FRESHNESS = Parameter(
+    "freshness",
+    0.0,
+    "what the recent demand adds to the score of the most wanted item, usually from 0 to 1",
+    "τ",
+    low=FRESHNESS_LIMITS[0],
+    high=FRESHNESS_LIMITS[1],
+    kind="dial",
+    option=True,
+)
+FRESH_DAYS = Parameter(
+    "fresh_days",
+    7.0,
+    "the age in days at which an interaction counts half in the recent demand",
+    low=FRESH_DAYS_LIMITS[0],
+    high=FRESH_DAYS_LIMITS[1],
+    kind="dial",
+    option=True,
+)
+
+TIME = (HALF_LIFE, FADING, FRESHNESS, FRESH_DAYS)
+"""What time changes; all linear autoencoders have it, and it needs data with times."""
+
+
+class TimeParameters(TypedDict, total=False):
+    """The parameters in `TIME`, as keywords of a model."""
+
+    half_life: float | None
+    fading: float
+    freshness: float
+    fresh_days: float
+
+
+DIALS = (XI, ITEM_NORM, PROPENSITY, FADING, FRESHNESS, FRESH_DAYS)
 """What can be changed on any fitted linear autoencoder, in the order of `algebra.Dial`."""
 
-FAMILY = (L2, DROPOUT, USER_NORM, *DIALS)
+FAMILY = (L2, DROPOUT, USER_NORM, HALF_LIFE, *DIALS)
 """The parameters of the closed form; of a model that has no parameter of a name, it is a constant."""
 
 
 def dial_values(model: HistoryRecommender) -> dict[str, float | None]:
-    """Return the values of a model's dials, by name; None where it has none."""
-    return {dial.name: float(getattr(model, dial.name)) if dial.name in model.dials else None for dial in DIALS}
+    """Return the values of the dials of a linear autoencoder, by name; None for any other model."""
+    return {dial.name: float(getattr(model, dial.name)) if model.dials else None for dial in DIALS}

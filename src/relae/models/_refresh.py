@@ -80,7 +80,7 @@ def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Inte
         return Interactions(held[features:], items=model.items_)
     if data is None:
         raise DataError("the model does not hold its training data in this form: give it as data")
-    interactions = as_interactions(data, model.items_)
+    interactions = model._aged(as_interactions(data, model.items_))
     encoded = encode(interactions, model.items_)
     counts, squares = np.bincount(encoded.matrix.indices, minlength=len(model.items_)), gram_diagonal(encoded.matrix)
     if encoded.unknown or not np.array_equal(counts, model.item_counts_):
@@ -105,6 +105,11 @@ def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Inte
 
 def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
     """Return the model that a fit to the old and the new users with the same l2 would give."""
+    if model.fit_.half_life is not None:
+        raise DataError(
+            f"this model was fitted with a half-life of {model.fit_.half_life:g} days, so that later events change the "
+            "weight of all earlier ones: fit it again"
+        )
     added = model.to_interactions(new)
     _check_new_users(model, added, data)
     _check_features(model, added)
@@ -126,6 +131,11 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
     other.penalty_, other.inverse_diagonal_ = before + growth, inverse.diagonal()
     if model.item_features_ is not None:
         other.item_features_ = _with_more_items(model.item_features_, len(names))
+    if model.demand_ is not None:
+        cells = encode(added, names)
+        known = model.demand_.for_items(len(names))
+        times = np.empty(0, np.int64) if cells.times is None else cells.times
+        other.demand_ = known.with_events(cells.matrix.indices[: len(times)], times)
     other.items_, other.titles_, other.n_users_ = names, titles, model.n_users_ + added.n_users
     other.users_ = _all_users(model, added)
     other.item_counts_ = np.pad(model.item_counts_, (0, more)) + np.bincount(u.indices, minlength=len(names))

@@ -112,8 +112,11 @@ class HistoryRecommender(Estimator, ABC):
     """Scores depend on the order of a history, which `weigh` is told."""
     explains: ClassVar[bool] = False
     """Has `explain`, `explain_all` and `similar_items`."""
-    dials: ClassVar[tuple[str, ...]] = ()
-    """Parameters that can be changed on a fitted model by `with_dials`, and compared by `recommend_path`."""
+
+    @property
+    def dials(self) -> tuple[str, ...]:
+        """Parameters that can be changed on a fitted model by `with_dials`, and compared by `recommend_path`."""
+        return ()
 
     items_: Ids
     titles_: NDArray[np.object_] | None
@@ -165,6 +168,10 @@ class HistoryRecommender(Estimator, ABC):
 
     def score_scale(self) -> Vector | None:
         """Return a factor per column for what `project` returns : (items,); None for none."""
+        return None
+
+    def score_offset(self) -> Vector | None:
+        """Return what is added to the scores of each column, whatever the history : (items,); None for nothing."""
         return None
 
     def projection_key(self) -> Any:
@@ -389,33 +396,41 @@ class HistoryRecommender(Estimator, ABC):
             )
         results = [(np.empty((users, k), np.int64), np.empty((users, k), self.score_dtype)) for _ in views]
         scales, keys = [view.score_scale() for view in views], [view.projection_key() for view in views]
+        offsets = [view.score_offset() for view in views]
         for start, stop in self.batches(users):
             batch, times = histories.batch(start, stop)
             beside = None if histories.seen is None else histories.seen[start:stop]
             skipped = batch if beside is None else batch + beside
             empty = np.flatnonzero(np.diff(batch.indptr) == 0)
-            popular = self._popular(k, barred, None if beside is None else beside[empty]) if len(empty) else None
+            seen_of_empty = None if beside is None else beside[empty]
+            popular = None
             best: tuple[NDArray[np.int64], Dense] | tuple[None, None] = None, None
-            for at, (view, scale, (ids, scores)) in enumerate(zip(views, scales, results, strict=True)):
+            for at, (view, scale, offset, (ids, scores)) in enumerate(
+                zip(views, scales, offsets, results, strict=True)
+            ):
+                if len(empty) and (popular is None or offset is not None or offsets[at - 1] is not None):
+                    popular = self._popular(k, barred, seen_of_empty, offset)
                 if at == 0 or keys[at] != keys[at - 1]:
                     weighed = view.weigh(batch, times)
                     projected = view.project(weighed)
                 if exclude_seen:
-                    best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0])
+                    best = rank(projected, k, scale=scale, seen=skipped, barred=barred, hints=best[0], offset=offset)
                 else:
                     scaled = projected.copy() if scale is None else projected * scale
-                    best = rank(view.add_history(scaled, weighed), k, barred=barred, hints=best[0])
+                    best = rank(view.add_history(scaled, weighed), k, barred=barred, hints=best[0], offset=offset)
                 ids[start:stop], scores[start:stop] = best
                 if popular is not None:
                     ids[start + empty] = popular
-                    scores[start + empty] = np.where(popular < 0, -np.inf, 0.0)
+                    scores[start + empty] = np.where(popular < 0, -np.inf, 0.0 if offset is None else offset[popular])
             if progress is not None:
                 progress("recommend", stop / users)
         return [self._returned(histories, ids, scores) for ids, scores in results]
 
-    def _popular(self, k: int, barred: NDArray[np.bool_] | None, seen: Csr | None) -> NDArray[np.int64]:
-        """Return the items with the most users : (1, k); for users who have seen something : (users, k)."""
-        counts = self.item_counts_[None].astype(np.float64)
+    def _popular(
+        self, k: int, barred: NDArray[np.bool_] | None, seen: Csr | None, offset: Vector | None
+    ) -> NDArray[np.int64]:
+        """Return the items with the largest offsets, or the most users : (1, k), or (users, k) where some are seen."""
+        counts = (self.item_counts_ if offset is None else offset)[None].astype(np.float64)
         rows = counts if seen is None else np.repeat(counts, seen.shape[0], axis=0)
         return rank(rows, k, seen=seen, barred=barred)[0]
 
@@ -428,7 +443,7 @@ class HistoryRecommender(Estimator, ABC):
             f"the scores of {users:,} users × {n:,} items",
             "score fewer users at a time, or use recommend",
         )
-        scale = self.score_scale()
+        scale, offset = self.score_scale(), self.score_offset()
         scores = np.empty((users, n), self.score_dtype)
         for start, stop in self.batches(users):
             batch = self.weigh(*encoded.batch(start, stop))
@@ -436,6 +451,8 @@ class HistoryRecommender(Estimator, ABC):
             if scale is not None:
                 scores[start:stop] *= scale
             self.add_history(scores[start:stop], batch)
+            if offset is not None:
+                scores[start:stop] += offset.astype(scores.dtype)
         return scores[0] if encoded.single else scores
 
     def encode(

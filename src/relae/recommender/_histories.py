@@ -88,7 +88,7 @@ def _encode(histories: Any, items: Ids) -> Histories:
     if not isinstance(histories, (Sequence, Mapping)) and hasattr(histories, "__array__"):  # a data frame's column
         histories = np.atleast_1d(np.asarray(histories))
     if isinstance(histories, (set, frozenset)):
-        histories = list(histories)
+        histories = dict.fromkeys(histories, 1.0)  # which has no order either
     if sp.issparse(histories) or (isinstance(histories, np.ndarray) and histories.ndim == 2):
         histories = cast(Any, histories)
         if histories.shape[1] != len(items):

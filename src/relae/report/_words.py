@@ -59,9 +59,9 @@ def gain(ours: float, theirs: float) -> str | None:
     return f"{ratio:.1f}×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f}%".replace("-", "−")
 
 
-def number(number: float) -> str:
+def number(number: float | None) -> str:
     """Return a parameter: as many digits as it has."""
-    return f"{number:.6g}"
+    return "none" if number is None else f"{number:.6g}"
 
 
 def parameter(parameter: object) -> str:

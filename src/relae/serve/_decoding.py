@@ -17,7 +17,7 @@ from relae.serve._requests import Limit, Query, Request
 from relae.serve._settings import Settings
 
 _R = TypeVar("_R", bound=Request | Query)
-_PATH = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")  # of msgspec's errors, such as $.histories[1][0]
+_PATH = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")  # of msgspec's errors, such as $.histories[1][0].at
 
 
 # --- limits ----------------------------------------------------------------------------------------------------------
@@ -125,9 +125,13 @@ class Reader(Generic[_R]):
                 return Problem(422, f"{name} is missing: give {meaning[0].lower()}{meaning[1:].rstrip('.')}", name)
         [(name, _), *steps] = _PATH.findall(error.rpartition("`$")[2])
         kind, at, path = _select(fields[name].type, value[name]), value[name], name
-        for _, index in steps:
+        for field_name, index in steps:
             if index == "...":
                 return _refuse_weight(cast(types.DictType, kind), at, path, name)
+            if field_name:  # of an event
+                [event] = (each for each in cast(types.StructType, kind).fields if each.name == field_name)
+                at, kind, path = at[field_name], event.type, f"{path}.{field_name}"
+                continue
             at = at[int(index)]
             kind, path = _select(cast(types.ListType, kind).item_type, at), f"{path}[{index}]"
         return Problem(422, _message(path, kind, at), name)
@@ -162,7 +166,7 @@ def _select(kind: types.Type, value: Any) -> types.Type:
     if not isinstance(kind, types.UnionType):
         return kind
     options = [each for each in kind.types if not isinstance(each, types.NoneType)]
-    for container, of_container in ((list, types.ListType), (dict, types.DictType)):
+    for container, of_container in ((list, (types.ListType,)), (dict, (types.DictType, types.StructType))):
         if isinstance(value, container):
             options = [each for each in options if isinstance(each, of_container)] or options
     return options[0] if len(options) == 1 else types.UnionType(tuple(options))
@@ -193,6 +197,8 @@ def _expected(kind: types.Type) -> str:
             return f"be a list of numbers from {low:g} to {high:g}"
         case types.ListType(item_type=item):
             return "be a list of ids" if _is_id(item) else "be a list of histories"
+        case types.StructType():
+            return 'be an id, or an item with its time such as {"item": 260, "at": 978300019}'
     if _is_id(kind):
         return "be an id, which is an integer or a string"
     return "be a list of ids, or an object of ids and their weights"

@@ -71,7 +71,8 @@ class ListOptions:
         """Return the arguments of `recommend` beside histories and k."""
         exclude_seen = self.request.exclude_seen
         seen = snapshot.stack_seen(histories) if exclude_seen else None
-        return {"exclude_seen": exclude_seen, "seen": seen, "allow": self.allow, "deny": self.deny}
+        times = snapshot.stack_times(histories)
+        return {"exclude_seen": exclude_seen, "seen": seen, "times": times, "allow": self.allow, "deny": self.deny}
 
 
 # --- lists -----------------------------------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def _make_lists(snapshot: Snapshot, histories: Sequence[History], options: ListO
     for row, history in enumerate(histories):
         items = snapshot.catalog.recommended(columns[row].tolist(), scores[row].tolist())
         if options.explain:
-            snapshot.catalog.add_reasons(items, matrix[[row]], model)
+            snapshot.catalog.add_reasons(items, matrix[[row]], model, history.times)
         results.append(
             {
                 "items": items,
@@ -195,13 +196,16 @@ def explain(snapshot: Snapshot, request: ExplainRequest) -> Explained:
     column = snapshot.find_column(request.item)
     model = snapshot.with_dials(request.dials)
     history = snapshot.find_history(request.history, request.user)
-    [explanation] = model.explain_all(snapshot.stack([history]), [snapshot.catalog.ids[column]])
+    [explanation] = model.explain_all(
+        snapshot.stack([history]), [snapshot.catalog.ids[column]], times=snapshot.stack_times([history])
+    )
     [reasons] = snapshot.catalog.reasons([explanation])
     return {
         "item": snapshot.catalog.record(column),
         "score": explanation.score,
         "seen": history.has(column),
         **snapshot.dial_values(request.dials),
+        "demand": explanation.demand,
         "because": reasons,
     }
 

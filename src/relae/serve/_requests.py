@@ -15,6 +15,7 @@ from relae.serve._problem import Problem
 
 # Larger ones could overflow in float32 on their way through a model; a history needs none.
 MAX_WEIGHT = 1e9
+MAX_TIME = 4e15  # beyond 2^53, floating-point numbers are not whole any more; microseconds are below until 2096
 PATHS = {"xis": "xi", "item_norms": "item_norm"}
 """The fields of a path, and the dial that changes along each of them."""
 
@@ -29,9 +30,19 @@ class Limit:
     setting: str
 
 
-History = list[Id] | dict[str, Annotated[float, Meta(ge=0, le=MAX_WEIGHT)]]
+class Event(Struct, forbid_unknown_fields=True):
+    """An item of a history, and when the user had it: any number that rises with time."""
+
+    item: Id
+    at: Annotated[float, Meta(ge=-MAX_TIME, le=MAX_TIME)]
+
+
+History = list[Id | Event] | dict[str, Annotated[float, Meta(ge=0, le=MAX_WEIGHT)]]
 _MAX_HISTORY = Limit("max_length", "max_history")
-_HISTORY = "Ids, or ids with weights."
+_HISTORY = (
+    'Ids, the latest last; or ids with times, such as {"item": 260, "at": 978300019}, which come after those without; '
+    "or an object of ids and weights."
+)
 _ID = 'An id; "260" finds the integer 260.'
 
 

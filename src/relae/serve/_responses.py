@@ -75,12 +75,13 @@ class Explained(Dials):
     """The part of a score that each item of the history adds, the largest first; negative ones are there, too.
 
     `seen` tells that the item is in the history, or that the user has had it beside the history, such as with a low
-    rating: it is then recommended only with `exclude_seen` false.
+    rating: it is then recommended only with `exclude_seen` false. `demand` is what the recent demand for the item adds.
     """
 
     item: Item
     score: float
     seen: bool
+    demand: float
     because: list[Reason]
 
 

@@ -23,7 +23,8 @@ from relae.store import Saved, open_model
 class History:
     """A history on the columns of the model: sorted, each once, with positive weights.
 
-    `seen` are the columns of other items that the user has had, sorted, None if there are none.
+    `seen` are the columns of other items that the user has had, sorted, None if there are none. `times` has a number
+    for each column that rises with time, None if the order is not known.
     """
 
     columns: NDArray[np.int32]
@@ -31,6 +32,7 @@ class History:
     unknown: Sequence[Id] = ()
     user: Id | None = None
     seen: NDArray[np.int32] | None = None
+    times: NDArray[np.int64] | None = None
 
     def has(self, column: int) -> bool:
         """Tell whether the user has had an item, in the history or beside it."""
@@ -78,16 +80,16 @@ class Snapshot:
         return self._find_user(cast(Id, user)) if history is None else self._encode(history)
 
     def _encode(self, history: _requests.History) -> History:
-        ids = list(history)
+        ids = _in_order(history) if isinstance(history, list) else list[Id](history)
         columns = self.catalog.items.positions(ids)
         known = columns >= 0
         unknown: Sequence[Id] = ()
         if not known.all():
             unknown = [ids[at] for at in np.flatnonzero(~known).tolist()]
             columns = columns[known]
-        if isinstance(history, list):  # an id that occurs twice is one item seen
-            distinct = np.unique(columns).astype(np.int32)
-            return History(distinct, np.ones(len(distinct), np.float32), unknown)
+        if isinstance(history, list):  # an id that occurs twice is one item seen, at its last place
+            distinct, last = np.unique(columns[::-1], return_index=True)
+            return History(distinct.astype(np.int32), np.ones(len(distinct), np.float32), unknown, times=-last)
         distinct, position = np.unique(columns, return_inverse=True)
         values = np.array(list(history.values()), dtype=np.float64)[known]
         weights = np.bincount(position, values, minlength=len(distinct)).astype(np.float32)
@@ -104,13 +106,22 @@ class Snapshot:
             raise Problem(404, f"user {show_value(user)} {why}: give a history instead", "user")
         columns, weights = _row(self.histories.matrix, row)
         seen = None if self.histories.seen is None else _row(self.histories.seen, row)[0]
+        own = slice(*self.histories.matrix.indptr[row : row + 2].tolist())
+        times = None if self.histories.times is None else self.histories.times[own]
         [name] = self.histories.users.take(np.array([row]))
-        return History(columns, weights, user=name, seen=seen if seen is not None and len(seen) else None)
+        return History(columns, weights, user=name, seen=seen if seen is not None and len(seen) else None, times=times)
 
     def stack(self, histories: Sequence[History]) -> Csr:
         """Return histories as rows : (histories, items)."""
         rows = [history.columns for history in histories]
         return self._stack(rows, [history.weights for history in histories])
+
+    def stack_times(self, histories: Sequence[History]) -> NDArray[np.int64] | None:
+        """Return the times of the items of histories, in the order of `stack`; None if no order is known."""
+        if all(history.times is None for history in histories):
+            return None
+        parts = [np.zeros(len(each.columns), np.int64) if each.times is None else each.times for each in histories]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def stack_seen(self, histories: Sequence[History]) -> Csr | None:
         """Return the items seen beside the histories as rows : (histories, items), None if there are none."""
@@ -135,6 +146,8 @@ class Snapshot:
     def with_dials(self, dials: Mapping[str, float]) -> Any:
         """Return the model with other values of some dials, or as it is."""
         for name in dials:
+            if self.model.dials and name not in self.model.dials:
+                raise Problem(422, f"the model was fitted without times and has no {name}: leave it out", name)
             self.require(name in self.model.dials, name, name)
         return self.model.with_dials(**dials) if dials else self.model
 
@@ -170,3 +183,10 @@ def _row(matrix: Csr, row: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return the columns and values of a row."""
     own = slice(*matrix.indptr[row : row + 2].tolist())
     return matrix.indices[own].astype(np.int32, copy=False), matrix.data[own]
+
+
+def _in_order(history: Sequence[Id | _requests.Event]) -> list[Id]:
+    """Return the ids of a history from the earliest to the latest; those without a time come first, as listed."""
+    ids = [entry for entry in history if not isinstance(entry, _requests.Event)]
+    events = [entry for entry in history if isinstance(entry, _requests.Event)]
+    return ids + [event.item for event in sorted(events, key=lambda event: event.at)]

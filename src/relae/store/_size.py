@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from relae.data import Interactions, encode_texts
+from relae.data import FRESH_DAYS, Interactions, encode_texts
 from relae.linalg import Csr, as_csr
 from relae.solvers import Solver, as_solver, by_closeness
 
@@ -47,6 +47,8 @@ def forecast_size(
         arrays += [_flat(data.users.encode())]
         if kept != "dual" or data.features is not None:  # otherwise the inverse has them already
             arrays += _sparse(data.n_interactions, data.n_users, np.dtype(np.float32))
+        if data.times is not None:
+            arrays += [(data.n_interactions, np.dtype(np.int64))]
         if data.seen is not None:
             arrays += _sparse(data.seen.nnz, data.n_users, np.dtype(bool))[1:]  # it has no values
         if data.dropped is not None:
@@ -62,6 +64,8 @@ def _items(data: Interactions) -> Iterator[Shape]:
     yield data.n_items, np.dtype(np.int64)
     for _ in range(3):
         yield data.n_items, np.dtype(np.float64)
+    if data.times is not None:  # the recent demand
+        yield data.n_items * len(FRESH_DAYS), np.dtype(np.float64)
 
 
 def _inverse(data: Interactions, form: str, solver: Solver) -> Iterator[Shape]:

@@ -2,6 +2,7 @@
 
 users                                                  the ids
 histories_values, histories_columns, histories_starts  what they have; not there if the model has the same as `x`
+histories_times                                        when, if that is known
 seen_columns, seen_starts                              what they have seen beside it, if there is anything
 dropped_users, dropped_reasons                         the ids of those whom filters dropped, and for each of them a
                                                        place in the record's list of filters
@@ -25,6 +26,8 @@ def user_arrays(histories: Interactions, items: Ids, own: Mapping[str, Any]) -> 
     encoded = encode(histories, items)
     parts = csr_parts("histories", encoded.matrix)
     arrays: dict[str, Any] = {"users": histories.users.encode()} | ({} if _has(own, parts) else parts)
+    if encoded.times is not None:
+        arrays["histories_times"] = encoded.times
     if encoded.seen is not None:
         seen = csr_parts("seen", encoded.seen)
         arrays |= {name: seen[name] for name in ("seen_columns", "seen_starts")}
@@ -83,6 +86,8 @@ def user_layout(names: Collection[str]) -> Layout:
     layout: dict[str, Expected] = {"users": ids}
     if "histories_starts" in names:
         layout |= csr_layout("histories", "known users")
+    if "histories_times" in names:
+        layout["histories_times"] = Expected(INT64, ("",), may_be_empty=True)
     if "seen_starts" in names:
         layout |= csr_layout("seen", "known users")
         del layout["seen_values"]
@@ -121,7 +126,10 @@ def read_users(arrays: Arrays, facts: Mapping[str, Any], items: Ids) -> Interact
         if len(reasons) and not filters:
             raise ValueError(f"{len(reasons):,} users were dropped, and no filter is named")
         dropped = Dropped(Ids.decode(arrays["dropped_users"], len(reasons)), reasons, filters)
-    return Interactions(csr_from_parts(name, arrays, shape), users, items, seen=seen, dropped=dropped)
+    matrix, times = csr_from_parts(name, arrays, shape), arrays.get("histories_times")
+    if times is not None and len(times) != matrix.nnz:
+        raise ValueError(f"histories_times has {len(times):,} times for {matrix.nnz:,} interactions")
+    return Interactions(matrix, users, items, times=times, seen=seen, dropped=dropped)
 
 
 def _has(arrays: Mapping[str, Any], histories: Mapping[str, Any]) -> bool:

@@ -94,7 +94,7 @@ class BoxSearch:
         values = finite(np.array([trial[self.objective] for _, trial in placed]))
         return self._best_of(self._free(np.vstack([spread, self._near(seen, values)]), done), seen, values, len(trials))
 
-    def dials(self, model: Any) -> list[dict[str, float]]:
+    def dials(self, model: Any, trials: Sequence[Any] = ()) -> list[dict[str, float]]:
         """Return no dial but the model's own."""
         return [{}]
 

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from relae._common.checks import refuse
+from relae._common.tables import short
 from relae.errors import DataError
+from relae.evaluation import Split
 from relae.linalg import Csr
 from relae.models import DAN, DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, LinearAutoencoder, suggested_l2
 from relae.recommender import HistoryRecommender, Range
+from relae.tuning import _time
 from relae.tuning._search import Auto, Axis, Dials, GridSearch, Setting, Space, three_digits
 from relae.tuning._trial import Trial
 
@@ -66,10 +69,19 @@ def is_base(model: HistoryRecommender) -> bool:
     return isinstance(model, BASES)
 
 
-def searched_names(kind: type[HistoryRecommender]) -> list[str]:
-    """Return the parameters of a model that a search goes through, in the order in which they are shown."""
+def searched_names(kind: type[HistoryRecommender], split: Split | None = None) -> list[str]:
+    """Return the parameters of a model that a search goes through, in the order in which they are shown.
+
+    Where a split is by time, those of time are among them.
+    """
     own = kind().get_params()
-    return [name for name in _SEARCHED if name in own]
+    time = _time.searched(split.train) if split is not None and is_timed(split) else ()
+    return [name for name in (*_SEARCHED, *time) if name in own]
+
+
+def is_timed(split: Split) -> bool:
+    """Return whether a search on a split goes through the parameters of time."""
+    return split.by_time and split.train.times is not None
 
 
 # --- which model owns a point ------------------------------------------------------------------------------------
@@ -102,7 +114,7 @@ def linear_model(parameters: Mapping[str, Any], name: str | None = None, base: H
         name = next(name for name, kind in MEMBERS.items() if owns(kind, parameters))
     kind = MEMBERS[name]
     if not owns(kind, parameters):
-        raise ValueError(f"{', '.join(f'{key}={value:g}' for key, value in parameters.items())} is no {name}")
+        raise ValueError(f"{', '.join(f'{key}={short(value)}' for key, value in parameters.items())} is no {name}")
     others = {} if base is None else base.get_params()
     values = _NEUTRAL | others | dict(parameters)
     return kind(**{each: values[each] for each in kind().get_params() if each in values})
@@ -111,31 +123,37 @@ def linear_model(parameters: Mapping[str, Any], name: str | None = None, base: H
 # --- what is searched --------------------------------------------------------------------------------------------
 
 
-def ranges(model: HistoryRecommender, x: Csr) -> dict[str, Range]:
+def ranges(model: HistoryRecommender, split: Split) -> dict[str, Range]:
     """Return what a search goes through, by parameter, in the order in which they are shown."""
-    scale = suggested_l2(x)
+    scale = suggested_l2(split.train.matrix)
     octaves = Range(scale * 2.0 ** _OCTAVES[0], scale * 2.0 ** _OCTAVES[-1], log=True)
-    steps = {name: _DECLARED[name].steps for name in searched_names(type(model))}
-    return {name: octaves if name == "l2" else Range(values[0], values[-1]) for name, values in steps.items()}
+    steps = {name: _DECLARED[name].steps for name in searched_names(type(model)) if name != "l2"}
+    spaces = {"l2": octaves} | {name: Range(values[0], values[-1]) for name, values in steps.items()}
+    return spaces | (_time.ranges(split.train) if is_timed(split) else {})
 
 
-def start(model: HistoryRecommender, x: Csr) -> tuple[Setting, Dials]:
+def start(model: HistoryRecommender, split: Split) -> tuple[Setting, Dials]:
     """Return the parameters of a model that nobody has tuned: those that need a fit, and its dials."""
-    own = model.get_params()
-    setting = {name: own[name] for name in searched_names(type(model)) if name not in _DIALS}
+    own, names = model.get_params(), searched_names(type(model), split)
+    dials = (*_DIALS, *_time.DIALS)
+    setting = {name: own[name] for name in names if name not in dials}
     if own["l2"] is None:
-        setting["l2"] = three_digits(suggested_l2(x, getattr(model, "user_norm", 0.0)))
-    return setting, {name: own[name] for name in _DIALS if name in own}
+        train = split.train if own["half_life"] is None else split.train.weighted(half_life=own["half_life"])
+        setting["l2"] = three_digits(suggested_l2(train.matrix, getattr(model, "user_norm", 0.0)))
+    return setting, {name: own[name] for name in names if name in dials}
 
 
 def plan(
-    search: str, model: HistoryRecommender, x: Csr, objective: str, budget: int | None, constraint: Any
+    search: str, model: HistoryRecommender, split: Split, objective: str, budget: int | None, constraint: Any
 ) -> Auto | GridSearch:
     """Return the search of a name, made for the data of a split; see `tune`."""
+    x = split.train.matrix
     norms = _norm_factors(x) if isinstance(model, DAN) else None
     scale = suggested_l2(x)
     if search == "auto":
         space = linear_space(scale) if norms is None else linear_space(scale, norms, _ITEM_NORMS)
+        if is_timed(split):
+            space = _time.timed(space, split.train, objective)
         return Auto(space, objective, 16 if budget is None else budget, constraint)
     if search == "grid":
         l2s = [three_digits(scale * 2.0**octave) for octave in range(-4, 7)]
@@ -187,13 +205,13 @@ def linear_space(
     if user_norms is None:
         names = (l2.name, dropout.name, "xi")
         shared = tuple(constants for kind in MEMBERS.values() if (constants := _constants(kind, names)))
-        return Space((l2, dropout), _START, lambda _: scale, lambda model: _relaxations(model, 10, 7), shared)
+        return Space((l2, dropout), _START, lambda _: scale, lambda model, _: _relaxations(model, 10, 7), shared)
     norm = Axis("user_norm", tuple(user_norms), (0.4, 0.8, 1.6))
 
     def scale_of(setting: Setting) -> float:
         return scale * user_norms.get(setting["user_norm"], 1.0)
 
-    def dials_of(model: Any) -> list[Dials]:
+    def dials_of(model: Any, _: Sequence[Trial]) -> list[Dials]:
         return [dials | {"item_norm": each} for each in item_norms for dials in _relaxations(model, 5, 4)]
 
     return Space((l2, dropout, norm), _START_WITH_NORMS, scale_of, dials_of)

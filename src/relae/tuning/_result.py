@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from relae._common.checks import refuse
-from relae._common.tables import Grid, Tabular
+from relae._common.tables import Grid, Tabular, short
 from relae.errors import DataError
 from relae.evaluation import METRICS
 from relae.recommender import HistoryRecommender, Range
@@ -181,7 +181,7 @@ class Tuning(Tabular):
         if default is None:
             return None
         if chosen is default and best is not default:
-            settings = ", ".join(f"{name} {value:g}" for name, value in best.parameters.items())
+            settings = ", ".join(f"{name} {short(value)}" for name, value in best.parameters.items())
             return (
                 f"the default was kept: the best that was found ({settings}) cannot be told from it on the validation "
                 f"users, {self.objective} {self.gap(best, default)}; to use it anyway, set choose to 'best'"

@@ -33,8 +33,11 @@ class Search(Protocol):
         """Return the next parameters to fit, by name; None when it is done. Those not named stay as they are."""
         ...
 
-    def dials(self, model: Any) -> Sequence[Mapping[str, float]]:
-        """Return the dials to evaluate on a fitted model, by name; one empty mapping where there are none."""
+    def dials(self, model: Any, trials: Sequence[Trial]) -> Sequence[Mapping[str, float]]:
+        """Return the dials to evaluate on a fitted model, by name; one empty mapping where there are none.
+
+        `trials` are those before.
+        """
         ...
 
 
@@ -58,7 +61,7 @@ class GridSearch:
         """Return the number of fits."""
         return len(_combinations(self.fit_values))
 
-    def dials(self, model: Any) -> list[Dials]:
+    def dials(self, model: Any, trials: Sequence[Trial] = ()) -> list[Dials]:
         """Return the same dials for every fit."""
         return _combinations(self.dial_values) or [{}]
 
@@ -111,12 +114,28 @@ class Axis:
     lengths : sequence of float
         Over how much of it a surface may change: the likeliest is taken.
     octaves : bool
+    values : mapping, optional
+        What stands at each step, where that is not the step itself: a number above 0, or None for infinity.
     """
 
     name: str
     steps: Sequence[float]
     lengths: Sequence[float]
     octaves: bool = False
+    values: Mapping[float, Any] | None = None
+
+    def value(self, at: float) -> Any:
+        """Return the value of the parameter at the step nearest to a place."""
+        step = _nearest(self.steps, at)
+        return step if self.values is None else self.values[step]
+
+    def place(self, value: Any) -> float:
+        """Return the place of a value: its step, or that of the nearest value of which there is one."""
+        if self.values is None:
+            return float(value)
+        amount = float("inf") if value is None else float(value)
+        known = {step: float("inf") if each is None else float(each) for step, each in self.values.items()}
+        return min(known, key=lambda step: abs(1 / known[step] - 1 / amount))
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,7 @@ class Space:
         Where to look before there is anything to learn from: a step of each axis.
     scale : function of a setting
         Return the order of magnitude of the parameter in octaves, given the other parameters.
-    dials : function of a fitted model
+    dials : function of a fitted model, and of the trials so far
         Return the dials to evaluate.
     shared : sequence of mappings
         The constants of each model that is found by the same search and counts beside the best of all.
@@ -140,7 +159,7 @@ class Space:
     axes: Sequence[Axis]
     start: Sequence[Sequence[float]]
     scale: Callable[[Setting], float]
-    dials: Callable[[Any], list[Dials]]
+    dials: Callable[[Any, Sequence[Trial]], list[Dials]]
     shared: Sequence[Mapping[str, float]] = ()
 
     @property
@@ -151,7 +170,7 @@ class Space:
     def setting(self, point: Iterable[float]) -> Setting:
         """Return the parameters of a point: the nearest steps there are, or octaves of the scale with three digits."""
         pairs = list(zip(self.axes, map(float, point), strict=True))
-        setting = {axis.name: _nearest(axis.steps, at) for axis, at in pairs if not axis.octaves}
+        setting = {axis.name: axis.value(at) for axis, at in pairs if not axis.octaves}
         scaled = {axis.name: three_digits(self.scale(setting) * 2.0**at) for axis, at in pairs if axis.octaves}
         return {name: (scaled | setting)[name] for name in self.names}
 
@@ -159,7 +178,8 @@ class Space:
         """Return the point of parameters."""
         scale = self.scale(dict(setting))
         return tuple(
-            float(np.log2(setting[axis.name] / scale)) if axis.octaves else setting[axis.name] for axis in self.axes
+            float(np.log2(setting[axis.name] / scale)) if axis.octaves else axis.place(setting[axis.name])
+            for axis in self.axes
         )
 
 
@@ -201,9 +221,9 @@ class Auto:
         """Return the budget."""
         return self.budget
 
-    def dials(self, model: Any) -> list[Dials]:
+    def dials(self, model: Any, trials: Sequence[Trial] = ()) -> list[Dials]:
         """Return the dials of the space for a fitted model."""
-        return self.space.dials(model)
+        return self.space.dials(model, trials)
 
     def next(self, trials: Sequence[Trial]) -> Setting | None:
         """Return the next setting to try."""

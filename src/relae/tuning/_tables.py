@@ -34,7 +34,7 @@ def of_models(result: "Tuning") -> Grid:
     bests = {**result.bests, **default}
     shown, names = _shown_of_models(result), result.parameters
     rows = [
-        [model, *(f"{point.parameters[name]:.4g}" for name in names), *(f"{point.metrics[m]:.4f}" for m in shown)]
+        [model, *(short(point.parameters[name]) for name in names), *(f"{point.metrics[m]:.4f}" for m in shown)]
         for model, point in bests.items()
     ]
     strong = set()
@@ -109,7 +109,7 @@ def of_front(result: "Tuning") -> Grid:
     rows = [
         [
             "→ chosen" if point is chosen else "",
-            *(f"{point.parameters[name]:.4g}" for name in names),
+            *(short(point.parameters[name]) for name in names),
             *(f"{point.metrics[name]:.4f}" for name in (first, second)),
             f"{point[first] / front[0][first] - 1:+.1%}",
         ]

@@ -115,7 +115,7 @@ def tune(
         if time_budget is not None and spent and sum(spent) + float(np.mean(spent)) > time_budget:
             return replace(result, complete=False)
         left = None if time_budget is None else time_budget - sum(spent)
-        trial = run.make(setting, not trials, journal, left, of_trials(progress, "search", len(trials), size))
+        trial = run.make(setting, trials, journal, left, of_trials(progress, "search", len(trials), size))
         trials.append(trial)
         if journal is not None:
             journal.append(trial)
@@ -160,8 +160,7 @@ def _begin(model: HistoryRecommender, split: Split, objective: str, space: Mappi
     if family.is_base(model):
         if space is not None:
             raise ValueError(f"{type(model).__name__} has a space of its own: leave space out, or give a search")
-        x = split.train.matrix
-        return _Begin(model, *family.start(model, x), family.ranges(model, x), True)
+        return _Begin(model, *family.start(model, split), family.ranges(model, split), True)
     if "objective" in model.get_params():  # the best epoch is one by what the search maximizes
         model = with_parameters(model, {"objective": objective})
     model, searched = _within(model, _space(model, space), split.train)
@@ -204,7 +203,7 @@ def _planned(
     if not isinstance(search, str):
         return search
     if begin.is_family:
-        return family.plan(search, begin.model, split.train.matrix, objective, budget, constraint)
+        return family.plan(search, begin.model, split, objective, budget, constraint)
     if search != "auto":
         refuse("search", search, "be 'auto' or a search of your own")
     return BoxSearch(begin.setting, begin.space, objective, 8 if budget is None else budget, seed)
@@ -228,12 +227,12 @@ class _Trials:
     def make(
         self,
         changes: Mapping[str, Any],
-        is_first: bool,
+        trials: Sequence[Trial],
         journal: Journal | None,
         time_budget: float | None,
         progress: Progress | None,
     ) -> Trial:
-        """Fit once and judge; what the data or the memory do not allow is a trial without points."""
+        """Fit once and judge, after `trials`; what the data or the memory do not allow is a trial without points."""
         setting = {name: value for name, value in self.begin.ordered(changes).items() if name not in self.begin.dials}
         checkpoint = None if journal is None else journal.checkpoint(setting)
         model = with_parameters(self.begin.model, setting)
@@ -249,12 +248,12 @@ class _Trials:
             )
             ended = perf_counter()
             facts = family.fit_facts(model) if self.begin.is_family else {}
-            dials = self._dials(model, is_first)
+            dials = self._dials(model, trials)
             if self.begin.is_family:  # the other form goes before the lists come
                 model = model.for_many(len(self.split.users), [Dial(**each) for each in dials])
             points = self._points(model, setting, dials, progress)
         except (DataError, PrecisionError, MemoryError) as error:
-            if is_first:
+            if not trials:
                 raise
             seconds = round(perf_counter() - started, 3)
             return Trial(setting, (), seconds, 0.0, failure=str(error) or "out of memory")
@@ -262,11 +261,11 @@ class _Trials:
         fit_seconds = max(ended - started, 0.0 if training is None else training.curve[-1].seconds)
         return Trial(setting, points, round(fit_seconds, 3), round(perf_counter() - ended, 3), training, facts=facts)
 
-    def _dials(self, model: HistoryRecommender, is_first: bool) -> list[Dials]:
+    def _dials(self, model: HistoryRecommender, trials: Sequence[Trial]) -> list[Dials]:
         """Return the dials to judge a fitted model with; the first trial has the model's own among them."""
         own = self.begin.dials
-        dials = [own | dict(each) for each in self.plan.dials(model)]
-        return [*dials, own] if is_first and own not in dials else dials
+        dials = [own | dict(each) for each in self.plan.dials(model, trials)]
+        return [*dials, own] if not trials and own not in dials else dials
 
     def _points(
         self, model: HistoryRecommender, setting: Setting, dials: Sequence[Dials], progress: Progress | None

@@ -180,8 +180,8 @@ def test_the_folder_is_a_run_that_models_are_fitted_from(tmp_path):
     run = Run.read(tmp_path / "table3-gowalla")
     assert list(run.models) == ["gfcf", "ease", "rlae"]
     known = parameters("table3", "gowalla")
-    assert run.find_model("ease").get_params() == {"l2": known["EASE"]["l2"]}
-    assert run.find_model("rlae").get_params() == {"l2": known["RLAE"]["l2"], "xi": known["RLAE"]["xi"]}
+    assert repr(run.find_model("ease")) == repr(EASE(known["EASE"]["l2"]))
+    assert repr(run.find_model("rlae")) == repr(RLAE(known["RLAE"]["l2"], known["RLAE"]["xi"]))
     ours = {row.model: {cell.metric: cell.ours for cell in row.cells} for row in result.rows}
     best = max(ours, key=lambda model: ours[model][run.objective])
     assert type(run.model) is CLASSES[best]

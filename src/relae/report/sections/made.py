@@ -46,11 +46,18 @@ def _describe_fit(report: Report) -> list[tuple[str, object]]:
     is_extra = any(report.point[each.name] != each.neutral for each in report.extras)
     shown = [each for each in report.space if is_extra or each.neutral is None]
     return [
-        (", ".join(each.symbol for each in shown), ", ".join(repr(float(report.point[each.name])) for each in shown)),
+        (
+            ", ".join(each.symbol for each in shown),
+            ", ".join(map(_exactly, (report.point[each.name] for each in shown))),
+        ),
         ("Last fit", f"{in_count(fit.users, 'user')} × {in_count(fit.items, 'item')}: train and validation data"),
         ("Solver", f"{fit.solver}, {fit.dtype}"),
         ("Residual", _residual(fit, exact)),
     ]
+
+
+def _exactly(value: float | None) -> str:
+    return "none" if value is None else repr(float(value))
 
 
 def _describe_parameters(report: Report) -> list[tuple[str, object]]:
