@@ -37,91 +37,92 @@ def sequences(x, times):
     return result
 
 
-def dense_steps(x, times, decay):
+def powers(fading, length):
+    return [rank**-fading for rank in range(1, length + 1)]
+
+
+def faded(sequence, fade, n_items):
+    """What came last counts fade[0], what came before it fade[1], and so on."""
+    row = np.zeros(n_items)
+    for (item, value), weight in zip(reversed(sequence), fade, strict=False):
+        row[item] = value * weight
+    return row
+
+
+def dense_steps(x, times, fade):
     """S and T, row by row."""
     sources, targets = [], []
     for sequence in sequences(x, times):
-        source = np.zeros(x.shape[1])
         for place, (item, value) in enumerate(sequence):
             if place:
-                sources.append(source.copy())
+                sources.append(faded(sequence[:place], fade, x.shape[1]))
                 targets.append(value * np.eye(x.shape[1])[item])
-            source = decay * source
-            source[item] += value
     return np.array(sources), np.array(targets)
 
 
-def dense_weights(x, times, l2, decay, dropout=0.0):
-    s, t = dense_steps(x, times, decay)
+def dense_weights(x, times, l2, fade, dropout=0.0):
+    s, t = dense_steps(x, times, fade)
     gram = s.T @ s
     penalty = dropout / (1 - dropout) * np.diag(gram) + l2
     return np.linalg.solve(gram + np.diag(penalty), s.T @ t)
 
 
-def dense_history(x, times, decay):
+def dense_history(x, times, fade):
     """Each user's history, faded."""
-    out = np.zeros(x.shape)
-    for row, sequence in enumerate(sequences(x, times)):
-        for rank, (item, value) in enumerate(reversed(sequence)):
-            out[row, item] = value * decay**rank
-    return out
+    return np.array([faded(sequence, fade, x.shape[1]) for sequence in sequences(x, times)])
 
 
 @pytest.mark.parametrize("solver", EVERY_SOLVER)
-@pytest.mark.parametrize(("decay", "dropout"), [(0.85, 0.0), (0.0, 0.0), (1.0, 0.0), (0.5, 0.3)])
-def test_every_solver_gives_the_closed_form(solver, decay, dropout):
+@pytest.mark.parametrize(
+    ("fading", "length", "dropout"), [(0.8, 100, 0.0), (0.0, 100, 0.0), (0.8, 1, 0.0), (1.5, 3, 0.3), (10.0, 4, 0.0)]
+)
+def test_every_solver_gives_the_closed_form(solver, fading, length, dropout):
     exact = as_solver(solver, dtype="float64") if isinstance(solver, str) else Local(ITEMS, dtype="float64")
-    model = NextItem(2.0, decay, dropout).fit(DATA, solver=exact)
-    expected = dense_weights(X, TIMES, 2.0, decay, dropout)
+    length = length if exact.exact else 100  # items that are in no source together are no neighbours
+    model = NextItem(2.0, fading, length, dropout).fit(DATA, solver=exact)
+    fade = powers(fading, length)
+    expected = dense_weights(X, TIMES, 2.0, fade, dropout)
     np.testing.assert_allclose(model.weights(), expected, atol=1e-10)
     scores = model.score(DATA)
-    np.testing.assert_allclose(scores, dense_history(X, TIMES, decay) @ expected, atol=1e-6)
+    np.testing.assert_allclose(scores, dense_history(X, TIMES, fade) @ expected, atol=1e-6)
 
 
-@given(
-    st.integers(0, 2**32 - 1),
-    st.floats(0, 1) | st.sampled_from([0.0, 1.0, 1 - 1e-9, 1e-9]),
-    st.floats(1, 50),
-)
-def test_sums_over_sequences_are_those_of_their_steps(seed, decay, scale):
+@given(st.integers(0, 2**32 - 1), st.lists(st.floats(0.01, 1), min_size=1, max_size=8), st.floats(1, 50))
+def test_sums_over_sequences_are_those_of_their_steps(seed, fade, scale):
     rng = np.random.default_rng(seed)
     x = (rng.random((7, 6)) < rng.random()) * rng.uniform(0.5, scale, (7, 6))
     x[0, :2] = 1.0
     x = csr(x).toarray().astype(np.float64)
     times = rng.integers(0, 5, np.count_nonzero(x))
-    of_steps = rng.uniform(0.1, 2.0, len(times))
-    s, t = dense_steps(x, times, decay)
-    for weights in (None, of_steps):
-        lines = Sequences.of(csr(x), times, decay, weights)
-        dense, nexts, row_weights = lines.steps(np.dtype(np.float64))
-        gram, cross = np.empty((6, 6)), np.empty((6, 6))
-        lines.products(gram, cross)
-        np.testing.assert_allclose(dense.toarray(), s, atol=1e-12 * scale)
-        np.testing.assert_allclose(nexts.toarray(), t, rtol=1e-12)
-        weighted = row_weights[:, None] * s
-        near = {"rtol": 1e-9, "atol": 1e-9 * scale**2}
-        np.testing.assert_allclose(gram, weighted.T @ s, **near)
-        np.testing.assert_allclose(cross, weighted.T @ t, **near)
-        np.testing.assert_allclose(lines.gram_diagonal(), np.diag(gram), **near)
-        vectors = rng.standard_normal((6, 3))
-        np.testing.assert_allclose(lines.gram_times(vectors), gram @ vectors, atol=1e-7 * scale**2)
-        assert lines.n_sources(np.dtype(np.float64)) >= dense.nnz
-        assert lines.n_steps == len(s)
-
-
-def test_long_histories_are_cut_where_nothing_is_left():
-    rng = np.random.default_rng(0)
-    x, times = np.ones((2, 400), np.float32), np.concatenate([rng.permutation(400), rng.permutation(400)])
-    lines = Sequences.of(csr(x), times, 0.8)
-    s, t = dense_steps(x, times, 0.8)
-    gram, cross = np.empty((400, 400), np.float32), np.empty((400, 400), np.float32)
+    s, t = dense_steps(x, times, fade)
+    lines = Sequences.of(csr(x), times, np.array(fade))
+    sources, targets = lines.steps(np.dtype(np.float64))
+    gram, cross = np.empty((6, 6)), np.empty((6, 6))
     lines.products(gram, cross)
-    assert lines.window(np.dtype(np.float32)) < 90
-    np.testing.assert_allclose(gram, s.T @ s, atol=1e-6)
+    np.testing.assert_allclose(sources.toarray(), s, rtol=1e-12)
+    np.testing.assert_allclose(targets.toarray(), t, rtol=1e-12)
+    near = {"rtol": 1e-9, "atol": 1e-9 * scale**2}
+    np.testing.assert_allclose(np.tril(gram), np.tril(s.T @ s), **near)
+    np.testing.assert_allclose(cross, s.T @ t, **near)
+    np.testing.assert_allclose(lines.gram_diagonal(), np.diag(gram), **near)
+    vectors = rng.standard_normal((6, 3))
+    np.testing.assert_allclose(lines.gram_times(vectors), s.T @ (s @ vectors), atol=1e-7 * scale**2)
+    assert (lines.n_sources, lines.n_steps) == (sources.nnz, len(s))
+
+
+def test_long_histories():
+    """Longer than what counts of them, and than a tile of the kernels."""
+    rng = np.random.default_rng(0)
+    x, times = np.ones((2, 300), np.float32), np.concatenate([rng.permutation(300), rng.permutation(300)])
+    fade = powers(0.8, 70)
+    s, t = dense_steps(x, times, fade)
+    gram, cross = np.empty((300, 300), np.float32), np.empty((300, 300), np.float32)
+    Sequences.of(csr(x), times, np.array(fade)).products(gram, cross)
+    np.testing.assert_allclose(np.tril(gram), np.tril(s.T @ s), atol=1e-5)
     np.testing.assert_allclose(cross, s.T @ t, atol=1e-6)
-    model = NextItem(1.0, 0.8).fit(Interactions(csr(x), times=times))
-    expected = dense_history(x, times, 0.8) @ dense_weights(x, times, 1.0, 0.8)
-    np.testing.assert_allclose(model.score(Interactions(csr(x), times=times)), expected, atol=1e-5)
+    data = Interactions(csr(x), times=times)
+    expected = dense_history(x, times, fade) @ dense_weights(x, times, 1.0, fade)
+    np.testing.assert_allclose(NextItem(1.0, length=70).fit(data).score(data), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("solver", EVERY_SOLVER)
@@ -149,8 +150,9 @@ def test_inputs_may_be_more_than_items():
 def test_nothing_after_a_step_is_in_its_source():
     """The same fit, whatever order the last two items of a user have beyond what their targets say."""
     x = np.ones((1, 5), np.float32)
+    fade = np.array([1.0, 0.7, 0.5])
     first, second = (
-        StepRows(Sequences.of(csr(x), np.array(times), 0.7)) for times in ([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])
+        StepRows(Sequences.of(csr(x), np.array(times), fade)) for times in ([1, 2, 3, 4, 5], [1, 2, 3, 5, 4])
     )
     before = [rows.x.toarray() for rows in (first, second)]
     assert np.array_equal(before[0][:3], before[1][:3])
@@ -174,8 +176,8 @@ def test_an_order_of_a_history_counts_and_a_set_has_none():
     model = NextItem(2.0).fit(DATA)
     listed, other, without = model.score([1, 4, 7]), model.score([7, 4, 1]), model.score({1: 1.0, 4: 1.0, 7: 1.0})
     b = model.weights()
-    np.testing.assert_allclose(listed, 0.85**2 * b[1] + 0.85 * b[4] + b[7], atol=1e-6)
-    np.testing.assert_allclose(other, 0.85**2 * b[7] + 0.85 * b[4] + b[1], atol=1e-6)
+    np.testing.assert_allclose(listed, 3**-0.8 * b[1] + 2**-0.8 * b[4] + b[7], atol=1e-6)
+    np.testing.assert_allclose(other, 3**-0.8 * b[7] + 2**-0.8 * b[4] + b[1], atol=1e-6)
     np.testing.assert_allclose(without, b[1] + b[4] + b[7], atol=1e-6)
     matrix = csr(np.eye(ITEMS)[[1, 4, 7]].sum(axis=0, keepdims=True))
     ids, _ = model.recommend(matrix, 3, times=np.array([10, 20, 30]))
@@ -189,7 +191,7 @@ def test_explanations_sum_to_the_score(solver):
     np.testing.assert_allclose(why.score, model.score([1, 4, 7])[2], rtol=1e-4)
     assert set(why.items) == {1, 4, 7}
     parts = dict(zip(why.items, why.contributions, strict=True))
-    np.testing.assert_allclose(parts[4], 0.85 * model.weights()[4, 2], rtol=1e-4)
+    np.testing.assert_allclose(parts[4], 2**-0.8 * model.weights()[4, 2], rtol=1e-4)
 
 
 def test_what_cannot_be_fitted():
@@ -197,12 +199,12 @@ def test_what_cannot_be_fitted():
         NextItem().fit(csr(X))
     with pytest.raises(DataError, match="none of the 12 users has two items"):
         NextItem().fit(Interactions(csr(np.eye(ITEMS)), times=np.arange(ITEMS)))
-    with pytest.raises(ValueError, match="decay"):
-        NextItem(decay=1.5).fit(DATA)
+    with pytest.raises(ValueError, match="length"):
+        NextItem(length=0).fit(DATA)
 
 
 def test_a_plan_counts_what_stands_beside_the_inverse(monkeypatch):
-    rows = StepRows(Sequences.of(DATA.matrix, TIMES, 0.85))
+    rows = StepRows(Sequences.of(DATA.matrix, TIMES, np.array([1.0, 0.5])))
     primal = NextItem(2.0).fit(DATA, solver="primal").plan_
     assert primal.chosen.added_bytes >= 2 * 4 * ITEMS**2
     monkeypatch.setattr(StepRows, "bytes_beside", lambda self, solver, itemsize: 2**60)

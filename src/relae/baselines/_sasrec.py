@@ -28,7 +28,7 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "norm_weight": ("dim",),
     "norm_bias": ("dim",),
     **{f"{name}_weight": ("blocks", "dim") for name in _NORMS},
-    **{f"{name}_weight": ("blocks", "dim", "dim") for name in _LAYERS},
+    **{f"{name}_weight": ("blocks of rows", "dim") for name in _LAYERS},
     **{f"{name}_bias": ("blocks", "dim") for name in (*_NORMS, *_LAYERS)},
 }
 
@@ -116,7 +116,7 @@ class SASRec(SequenceRecommender, Trained):
 
         assert data.times is not None
         return SASRecNetwork(
-            Sequences.of(data.matrix, data.times, 1.0),
+            Sequences.of(data.matrix, data.times, np.ones(1)),
             self.dim,
             self.length,
             self.blocks,
@@ -164,27 +164,28 @@ class SASRec(SequenceRecommender, Trained):
         from_end = np.where(is_real, longest - lengths[:, None] + places, 0)
         h: Dense = layers["item_vectors"][items] * np.float32(np.sqrt(dim)) + layers["place_vectors"][from_end]
         last = np.maximum(lengths - 1, 0)
-        for block in range(len(layers["query_weight"])):
-            is_last = block == len(layers["query_weight"]) - 1
-            h = self._block(block, h, last if is_last else None)
+        blocks = len(layers["query_bias"])
+        for block in range(blocks):
+            h = self._block(block, h, last if block == blocks - 1 else None)
         final = _norm(h[:, 0], layers["norm_weight"], layers["norm_bias"])
         return np.asarray(final @ layers["item_vectors"].T)
 
     def _block(self, block: int, h: Dense, last: NDArray[np.int64] | None) -> Dense:
         """Return what a block makes of h : (users, places, dim); of the last block only the last place of each user."""
-        parts = {name: (self.layers_[f"{name}_weight"][block], self.layers_[f"{name}_bias"][block]) for name in _LAYERS}
+        rows = slice(block * h.shape[2], (block + 1) * h.shape[2])
+        parts = {name: (self.layers_[f"{name}_weight"][rows], self.layers_[f"{name}_bias"][block]) for name in _LAYERS}
         norms = {name: (self.layers_[f"{name}_weight"][block], self.layers_[f"{name}_bias"][block]) for name in _NORMS}
         normed = _norm(h, *norms["attention_norm"])
-        asking, rows = normed, np.arange(h.shape[1])[None]  # (users or 1, places)
+        asking, places = normed, np.arange(h.shape[1])[None]  # (users or 1, places)
         if last is not None:
             users = np.arange(len(h))[:, None]
-            h, asking, rows = h[users, last[:, None]], normed[users, last[:, None]], last[:, None]
+            h, asking, places = h[users, last[:, None]], normed[users, last[:, None]], last[:, None]
         query, key, value = (
             self._by_head(source @ parts[name][0] + parts[name][1])
             for name, source in (("query", asking), ("key", normed), ("value", normed))
         )
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(query.shape[-1]))
-        hidden = np.arange(normed.shape[1]) > rows[..., None]  # later places : (users or 1, places, places)
+        hidden = np.arange(normed.shape[1]) > places[..., None]  # later places : (users or 1, places, places)
         scores = np.where(hidden[:, None], np.float32(-np.inf), scores)
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
@@ -217,8 +218,11 @@ class SASRec(SequenceRecommender, Trained):
         super().restore(facts, arrays)
         self.layers_ = {name: arrays[name] for name in _SHAPES}
         self.heads_ = whole(facts, "heads", 1)
-        if self.layers_["item_vectors"].shape[1] % self.heads_:
-            raise ValueError(f"heads is {self.heads_}, and does not divide the length of the vectors")
+        dim, blocks = self.layers_["item_vectors"].shape[1], len(self.layers_["query_bias"])
+        if dim % self.heads_:
+            raise ValueError(f"heads is {self.heads_}, and does not divide the length of the vectors, {dim}")
+        if len(self.layers_["query_weight"]) != blocks * dim:
+            raise ValueError(f"the layers of {blocks} blocks do not have {dim} rows each")
 
 
 def _norm(h: Dense, weight: Dense, bias: Dense) -> Dense:

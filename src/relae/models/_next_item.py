@@ -10,20 +10,19 @@ from relae import algebra
 from relae._common.progress import Progress
 from relae.data import InteractionsLike
 from relae.errors import DataError
-from relae.linalg import Arrays, Csr, Dense, Sequences, time_ranks
+from relae.linalg import FLOAT64, Arrays, Csr, Dense, Expected, Layout, Sequences, time_ranks
 from relae.models._linear import suggested_l2
 from relae.models._parameters import DROPOUT, L2
 from relae.models._source_target import SourceTargetModel, StepRows, regress
-from relae.recommender import Parameter, Range, SequenceRecommender, State, number, weighted, without_faded
+from relae.recommender import Parameter, Range, SequenceRecommender, State, weighted, without_faded
 from relae.solvers import Solver
 
 
 class NextItem(SequenceRecommender, SourceTargetModel):
-    """Predict the next item from the items before it, each weighted by how long ago it was.
+    """Predict the next item from the items before it, each weighted by how many came after it.
 
-    Every interaction that a user has others before is a step. Its source s is what came before, the latest item with
-    the weight 1, the one before it with ρ, then ρ², …; its target is the interaction itself. With a row per step in S
-    and T,
+    Every interaction that a user has others before is a step. Its source s is what came before: the r-th latest item
+    weighs k(r) = r^−fading, up to the `length`-th; its target is the interaction. With a row per step in S and T,
 
         B = (SᵀS + Λ)⁻¹ SᵀT,    Λ = dropout/(1 − dropout)·diag(SᵀS) + l2
 
@@ -37,36 +36,45 @@ class NextItem(SequenceRecommender, SourceTargetModel):
     ----------
     l2 : float, optional
         λ, the penalty on all weights; by a rule from the data if not given.
-    decay : float
-        ρ: the share of its weight that an item keeps with each later item. 0 looks at the last item only, 1 at all
-        items alike.
+    fading : float
+        The power by which the items of a history fade with each later one; 0 for not at all.
+    length : int
+        The latest items of a history that count. With 1 it is the last item alone.
     dropout : float
         A penalty in proportion to popularity.
 
     Attributes
     ----------
-    decay_ : float
-        ρ of the fit.
+    fade_ : (length,)
+        k of the fit: what the latest item of a history counts, the one before it, and so on.
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
         L2.with_default(None, search=Range(10.0, 10_000.0, log=True)),
         Parameter(
-            "decay",
-            0.85,
-            "the share of its weight that an item of a history keeps with each later item",
-            "ρ",
+            "fading",
+            0.8,
+            "the power by which the items of a history fade with each later one",
             low=0,
-            high=1,
-            search=Range(0.5, 0.98),
+            high=10,
+            search=Range(0.3, 2.0),
+        ),
+        Parameter(
+            "length",
+            100,
+            "the number of latest items of a history that count",
+            low=1,
+            high=100_000,
+            whole=True,
+            search=Range(10, 200, log=True, whole=True),
         ),
         DROPOUT.with_default(0.0, search=Range(0.0, 0.5)),
     )
 
-    decay_: float
+    fade_: NDArray[np.float64]
 
-    def __init__(self, l2: float | None = None, decay: float = 0.85, dropout: float = 0.0) -> None:
-        self.l2, self.decay, self.dropout = l2, decay, dropout
+    def __init__(self, l2: float | None = None, fading: float = 0.8, length: int = 100, dropout: float = 0.0) -> None:
+        self.l2, self.fading, self.length, self.dropout = l2, fading, length, dropout
 
     def fit(self, data: InteractionsLike, *, solver: Solver | str = "auto", progress: Progress | None = None) -> Self:
         """Fit to interactions with times; an earlier fit is kept until this one is done.
@@ -83,30 +91,38 @@ class NextItem(SequenceRecommender, SourceTargetModel):
         self.check_params()
         interactions = self.to_interactions(data)
         assert interactions.times is not None
-        rows = StepRows(Sequences.of(interactions.matrix, interactions.times, self.decay))
+        fade = np.arange(1.0, self.length + 1.0) ** -float(self.fading)
+        rows = StepRows(Sequences.of(interactions.matrix, interactions.times, fade))
         if rows.shape.users == 0:
             raise DataError(f"none of the {interactions.n_users:,} users has two items: there is no step to learn from")
         l2 = suggested_l2(interactions.matrix) if self.l2 is None else self.l2
         penalty = algebra.penalty(rows.diagonal, l2, self.dropout)
         self.keep(regress(rows, penalty, solver=solver, progress=progress), l2, self.dropout)
-        self.decay_ = float(self.decay)
+        self.fade_ = fade
         self.remember(interactions)
         return self
 
     def weigh(self, batch: Csr, times: NDArray[np.int64] | None) -> Csr:
-        """Return histories with the weight ρ^(r − 1) of the r-th latest item; as they are if there are no times."""
+        """Return histories with the weight k(r) of the r-th latest item; as they are if there are no times."""
         if times is None:
             return batch
-        return weighted(batch, self.decay_ ** (time_ranks(batch, times) - 1.0))
+        ranks = time_ranks(batch, times)
+        return weighted(batch, np.append(self.fade_, 0.0)[np.minimum(ranks, len(self.fade_) + 1) - 1])
 
     def project(self, batch: Csr) -> Dense:
-        """Return q B, without the items of a long history whose weight is next to nothing."""
+        """Return q B, reading only the items of a history that count."""
         return super().project(without_faded(batch))
 
     def state(self, form: str) -> State:
         state = super().state(form)
-        return State({**state.facts, "decay": self.decay_}, state.arrays)
+        return State(state.facts, {**state.arrays, "fade": self.fade_})
+
+    @classmethod
+    def layout(cls, facts: Mapping[str, Any], names: Any) -> Layout:
+        return {**super().layout(facts, names), "fade": Expected(FLOAT64, ("length",))}
 
     def restore(self, facts: Mapping[str, Any], arrays: Arrays) -> None:
         super().restore(facts, arrays)
-        self.decay_ = number(facts, "decay", 0, float(np.nextafter(1.0, 2.0)))
+        self.fade_ = np.array(arrays["fade"])
+        if not ((self.fade_ >= 0) & (self.fade_ <= 1)).all():
+            raise ValueError("fade has weights that do not lie in [0, 1]")

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import algebra
@@ -113,19 +112,13 @@ class StepRows(SourceRows):
     sequences: Sequences
 
     @cached_property
-    def _steps(self) -> tuple[Csr, Csr, NDArray[np.float64]]:
+    def _steps(self) -> tuple[Csr, Csr]:
         return self.sequences.steps(np.dtype(np.float64))
 
     @property
     def x(self) -> Csr:
         """S : (steps, items)."""
         return self._steps[0]
-
-    @property
-    def weights(self) -> NDArray[np.float64] | None:
-        """What each step counts : (steps,); None if all count 1."""
-        weights = self._steps[2]
-        return None if (weights == 1).all() else weights
 
     @property
     def shape(self) -> Shape:
@@ -154,16 +147,15 @@ class StepRows(SourceRows):
 
     def sparse_cross(self, dtype: np.dtype[np.floating]) -> Csr:
         """Return Cᵀ : (items, items)."""
-        sources, targets, weights = self._steps
-        scaled = sp.csr_array((targets.data * weights, targets.indices, targets.indptr), shape=targets.shape)
-        return as_csr(scaled.T @ sources, dtype)
+        sources, targets = self._steps
+        return as_csr(targets.T @ sources, dtype)
 
     def bytes_beside(self, solver: str, itemsize: int) -> int:
         """Return the bytes of C in the primal form, of S and C in the others."""
         n = self.sequences.n_items
         if solver == PrimalInverse.solver:
             return itemsize * n * (n + _STRIP) + 40 * len(self.sequences.items)
-        entries = self.sequences.n_sources(np.dtype(np.float64))
+        entries = self.sequences.n_sources
         return int(_EXPLICIT * entries + 2 * (itemsize + 4) * min(float(entries), n * n))
 
 

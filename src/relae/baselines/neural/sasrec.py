@@ -133,7 +133,7 @@ class SASRecNetwork(Network):
         return (functional.softplus(-of_next) + missed.sum(dim=1)).mean()
 
     def score_arrays(self) -> Found:
-        """Return all weights, those of blocks one after the other, matrices as (in, out)."""
+        """Return all weights: matrices as (in, out), those of a layer one below the other, and vectors as rows."""
         self.eval()
         arrays = {
             "item_vectors": self.items.detach().numpy().copy(),
@@ -144,5 +144,5 @@ class SASRecNetwork(Network):
         for layer in ("attention_norm", "query", "key", "value", "out", "layer_norm", "inner", "outer"):
             for part in ("weight", "bias"):
                 each = [getattr(getattr(block, layer), part).detach().numpy().T for block in self.blocks]
-                arrays[f"{layer}_{part}"] = np.stack(each).copy()
+                arrays[f"{layer}_{part}"] = np.vstack(each)
         return arrays
