@@ -16,6 +16,7 @@ from relae.data import Lists
 from relae.evaluation import (
     Split,
     evaluate,
+    find_cut,
     given_split,
     hold_out_items,
     hold_out_new_items,
@@ -264,7 +265,8 @@ def test_ml_1m_by_time():
     options = {"rating": "rating", "min_rating": 4, "min_user_count": 5, "timestamp": "timestamp"}
     data = Interactions.read(path, **options)
     split = split_by_time(data)
-    at = int(split.protocol.split()[2])
+    at = find_cut(data, 0.2)
+    assert split.protocol == f"from {np.datetime64(at, 's').astype('datetime64[D]')} on"
     low = pl.read_csv(path).filter(pl.col("rating") < 4, pl.col("timestamp") < at)
     low = low.filter(pl.col("user").is_in(split.users.values), pl.col("item").is_in(data.items.values))
     assert split.seen.nnz == low.height == 100_468

@@ -119,8 +119,8 @@ def evaluate_data(
             result = options.judge(model, divided.test, progress)
             result = _add_baselines(model, result, options, divided, progress)
         words = [f"[bold]{escape(divided.title)}[/bold]: {escape(repr(divided.test))}"]
-        low = COMMAND_LINE.text(divided.low_ratings)
-        _show(result, options, words + ([escape(low)] if low else []))
+        lines = (COMMAND_LINE.text(text) for text in (divided.periods, divided.low_ratings))
+        _show(result, options, words + [escape(line) for line in lines if line])
 
 
 def _add_baselines(

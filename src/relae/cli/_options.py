@@ -51,8 +51,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 SplitOption = Annotated[
     str | None,
     typer.Option(
-        help="How to split the data: auto (the default), paper, strong (hold out users), weak (hold out items of each "
-        "user), last (hold out the last item of each user), time, or new-items (hold out whole items: cold start).",
+        help="How to split the data: auto (the default: time for a table with --timestamp, otherwise as published or "
+        "strong), paper, strong (hold out users), weak (hold out items of each user), last (hold out the last items of "
+        "each user), time (hold out all that happened last), or new-items (hold out whole items: cold start).",
         rich_help_panel=_SPLIT,
     ),
 ]
@@ -61,6 +62,12 @@ ShareOption = Annotated[
     typer.Option(
         help="The share held out for validation, and the same share for the test; 0.1 by default.",
         rich_help_panel=_SPLIT,
+    ),
+]
+LastOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="For --split last: the number of last items of each user; 1 by default.", rich_help_panel=_SPLIT
     ),
 ]
 SeedOption = Annotated[int | None, typer.Option(help="The random seed; 0 by default.", rich_help_panel=_SPLIT)]
@@ -240,7 +247,11 @@ def _expand_options(command: Callable[..., None], name: str, options: OptionValu
             continue
         for option, (value_type, text, *metavar) in options.items():
             info = typer.Option(
-                help=text, rich_help_panel=panel, case_sensitive=False, metavar=next(iter(metavar), None)
+                *([f"--{option.replace('_', '-')}"] if value_type is bool else []),  # without a --no-… beside it
+                help=text,
+                rich_help_panel=panel,
+                case_sensitive=False,
+                metavar=next(iter(metavar), None),
             )
             parameters.append(
                 inspect.Parameter(option, keyword, default=None, annotation=Annotated[value_type | None, info])

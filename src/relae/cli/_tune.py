@@ -52,8 +52,9 @@ def _show_search(console: Console, run: Run) -> None:
     """Show the best of each model and the trade-off, or all trials of one model."""
     tuning = run.tuning
     console.print(f"[bold]{escape(run.title)}[/bold]: {escape(repr(run.divide().valid))}")
-    if run.record["low_ratings"]:
-        console.print(run.record["low_ratings"], markup=False)
+    for line in (run.record["periods"], run.record["low_ratings"]):
+        if line:
+            console.print(line, markup=False)
     for table in [tuning.grid(), *([tuning.trade_off()] if tuning.dials else [])]:
         console.print()
         console.print(table)

@@ -25,7 +25,9 @@ class CommandWording(Wording):
 def write_options(options: Mapping[str, Any]) -> list[str]:
     """Return options as on the command line; an option with several values is repeated."""
     return [
-        f"--set {name}=none" if each is None else render_option(Option(name, write_value(each)))
+        f"--set {name}=none"
+        if each is None
+        else render_option(Option(name) if each is True else Option(name, write_value(each)))
         for name, value in options.items()
         for each in (value if name == "separator" else [value])
     ]

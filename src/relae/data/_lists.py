@@ -48,6 +48,16 @@ def axis_of(*numbers: NDArray[np.int64]) -> int | Ids:
     return Ids(distinct) if length > _FEW and 2 * len(distinct) < length else length
 
 
+def places_from_end(users: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the place of each pair among those of its user, counted back from the last, which is 0 : (pairs,)."""
+    order = np.argsort(users, kind="stable")
+    sorted_users = users[order]
+    ends = np.searchsorted(sorted_users, sorted_users, side="right")
+    places = np.empty(len(users), np.int64)
+    places[order] = np.arange(len(users)) - ends + 1
+    return places
+
+
 def read_lists(path: FilePath) -> Lists:
     """Return the pairs of a file with a line `user item item …` per user, in the order they have there.
 

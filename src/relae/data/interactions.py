@@ -16,8 +16,9 @@ from relae._common.progress import Progress
 from relae._common.table_options import TableKeywords, TableOptions, Weighting
 from relae.data._assemble import Assembled, assemble, merge, to_matrix
 from relae.data._item_table import FeatureRules, read_features
-from relae.data._lists import Lists, read_lists
+from relae.data._lists import Lists, places_from_end, read_lists
 from relae.data._matrix import MatrixLike, canonical_matrix, entries_of_rows
+from relae.data._moments import describe_times
 from relae.data._scan import read_tables
 from relae.data._seen import Dropped, Seen, pattern_of
 from relae.data._statistics import Statistics, gini, spread_of
@@ -231,7 +232,9 @@ class Interactions:
         return cls._titled(read_tables(path, checked, separator, scratch, progress), checked)
 
     @classmethod
-    def read_lists(cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None) -> Interactions:
+    def read_lists(
+        cls, path: FilePath, *, n_users: int | None = None, n_items: int | None = None, ordered: bool = False
+    ) -> Interactions:
         """Return the interactions in a text file with a line `user item item …` per user.
 
         The numbers are the rows and columns, so that a training and a test file agree. A user may have no
@@ -243,6 +246,8 @@ class Interactions:
             The file, in the format of LightGCN's benchmarks.
         n_users, n_items
             Make the matrix at least this large, where another file has higher numbers.
+        ordered
+            See `from_lists`.
 
         Raises
         ------
@@ -250,10 +255,11 @@ class Interactions:
             If a line has anything but integers, or a number is too large; with the file and the line.
         """
         lists = read_lists(path)
-        return cls.from_lists(lists, _extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items))
+        extents = _extent(path, lists, "users", n_users), _extent(path, lists, "items", n_items)
+        return cls.from_lists(lists, *extents, ordered=ordered)
 
     @classmethod
-    def from_lists(cls, lists: Lists, users: int | Ids, items: int | Ids) -> Interactions:
+    def from_lists(cls, lists: Lists, users: int | Ids, items: int | Ids, *, ordered: bool = False) -> Interactions:
         """Return the interactions in lists; a pair named twice is one.
 
         Parameters
@@ -262,11 +268,15 @@ class Interactions:
             Pairs of numbers.
         users, items
             How many there are, if the numbers are the rows and columns; otherwise ids, of which the numbers are some.
+        ordered
+            Whether the items of each user are in the order of time, the latest last. Then `times` are their places,
+            counted back from the end: 0 for the latest item of each user, −1 for the one before it.
         """
         row_ids, column_ids = (axis if isinstance(axis, Ids) else Ids(np.arange(axis)) for axis in (users, items))
         rows, columns = row_ids.positions(lists.users), column_ids.positions(lists.items)
-        cells = merge(rows, columns, None, max(len(column_ids), 1))
-        return cls(to_matrix(cells, (len(row_ids), len(column_ids))), row_ids, column_ids)
+        times = places_from_end(rows) if ordered else None
+        cells = merge(rows, columns, None, max(len(column_ids), 1), times)
+        return cls(to_matrix(cells, (len(row_ids), len(column_ids))), row_ids, column_ids, times=cells.times)
 
     @classmethod
     def _titled(cls, assembled: Assembled, options: TableOptions) -> Interactions:
@@ -382,6 +392,12 @@ class Interactions:
             column = Option("timestamp", "ts", python="Interactions.read(…, timestamp='ts')")
             raise DataError("these interactions have no times: name the column, as in ", column)
         return ages_of(self.times, at)
+
+    def describe_times(self, *moments: int) -> list[str]:
+        """Return moments in words: dates in UTC where `times` are a clock (see `ages`), otherwise their numbers."""
+        if self.times is None:
+            raise DataError("these interactions have no times, and so no clock for moments")
+        return describe_times(self.times, moments)
 
     def statistics(self) -> Statistics:
         """Return statistics of the data set."""

@@ -7,6 +7,9 @@ from relae.evaluation.paper import StrongLists, strong_lists
 from relae.evaluation.result import Comparison, Difference, Estimate, Evaluation, Evaluations
 from relae.evaluation.splits import (
     Split,
+    end_at_zero,
+    find_cut,
+    follow,
     given_split,
     hold_out_items,
     hold_out_new_items,
@@ -27,7 +30,10 @@ __all__ = [
     "Scorer",
     "Split",
     "StrongLists",
+    "end_at_zero",
     "evaluate",
+    "find_cut",
+    "follow",
     "given_split",
     "head_items",
     "hold_out_items",

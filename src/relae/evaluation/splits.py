@@ -231,22 +231,37 @@ def hold_out_new_items(data: Interactions, share: float = 0.1, *, rng: np.random
     return _across(data, is_truth, "held-out new items", reasons, "no user has both new and other items", new)
 
 
-def leave_last_out(data: Interactions, n: int = 1) -> Split:
+def leave_last_out(data: Interactions, n: int = 1, *, share: float | None = None) -> Split:
     """Temporal: hide the n latest items of every user, and train on the earlier ones.
 
     Users with n items or fewer are trained on and not judged by. Of items with equal times, the one in the later
     column is later. Of what a judged user has seen beside the history, only that from before the first hidden item is
     known (without `data.seen_times`: nothing, with a warning).
+
+    Parameters
+    ----------
+    data
+        With times.
+    n
+        The number of items to hide.
+    share
+        In place of `n`: the share of each user's items to hide, at least one of two or more.
     """
     check_whole("n", n)
+    if share is not None:
+        _check_share(share=share)
     x, times = data.matrix, _times(data)
     newest_first = _ranks_in_rows(x, times, descending=True)
     sizes = np.diff(x.indptr)
-    is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
+    if share is None:
+        is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
+    else:
+        is_truth = _first(newest_first, x, share) & np.repeat(sizes >= 2, sizes)
     first_hidden = np.full(data.n_users, np.iinfo(np.int64).max)
     np.minimum.at(first_hidden, _owners(x)[is_truth], times[is_truth])
     known = data.with_seen_before(first_hidden)
     protocol = f"last {n} of each user" if n > 1 else "last item of each user"
+    protocol = protocol if share is None else f"latest {share:.0%} of each user's items"
     return _with_seen_later(_within_users(known, is_truth, protocol, by_time=True), data)
 
 
@@ -266,9 +281,7 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
     """
     times = _times(data)
     if at is None:
-        _check_share(share=share)
-        hidden = min(max(1, round(share * len(times))), len(times) - 1)
-        at = int(np.sort(times)[len(times) - hidden])
+        at = find_cut(data, share)
     if not is_number(at):
         raise DataError(
             f"at is a number in the unit of data.times, which run from {times.min():,} to {times.max():,}, got {at!r}"
@@ -282,7 +295,16 @@ def split_by_time(data: Interactions, at: Any = None, *, share: float = 0.2) -> 
     reasons = "no history before", "nothing after"
     nobody = f"no user has interactions both before and from {at} on"
     known = data.with_seen_before(at)
-    return _with_seen_later(_across(known, is_truth, f"from time {at} on", reasons, nobody, by_time=True), data)
+    protocol = f"from {data.describe_times(at)[0]} on"
+    return _with_seen_later(_across(known, is_truth, protocol, reasons, nobody, by_time=True), data)
+
+
+def find_cut(data: Interactions, share: float) -> int:
+    """Return the moment from which on the latest share of the interactions happened, in the unit of `data.times`."""
+    times = _times(data)
+    _check_share(share=share)
+    hidden = min(max(1, round(share * len(times))), len(times) - 1)
+    return int(np.sort(times)[len(times) - hidden])
 
 
 def given_split(
@@ -292,6 +314,7 @@ def given_split(
     *,
     protocol: str | None = None,
     overlap: Literal["refuse", "drop"] = "refuse",
+    ordered: bool = False,
 ) -> Split:
     """Return a division that exists already, as tables or as lists in the order of their files.
 
@@ -308,6 +331,10 @@ def given_split(
     overlap
         What becomes of interactions to find that are in the history of the same user: an error, or they are dropped
         from the truth, with a warning that counts them.
+    ordered
+        Of lists: whether each is in the order of time, and the truth later than the history. The split then has times,
+        which are places: 0 for the latest item of a history, 1 for the first of the truth. Of interactions with times
+        the split has theirs.
     """
     if overlap not in ("refuse", "drop"):
         refuse("overlap", overlap, "be 'refuse' or 'drop'")
@@ -316,7 +343,9 @@ def given_split(
             raise DataError("train, truth and histories must all be lists, or all be interactions")
         if overlap == "drop":
             truth = _without_pairs(truth, train if histories is None else histories)
-        return _of_lists(train, truth, histories, protocol)
+        return _of_lists(train, truth, histories, protocol, ordered)
+    if ordered:
+        raise DataError(Option("ordered"), " is for lists: interactions have times of their own, so leave it out")
     items, titles = train.items, train.titles
     for other in (truth, histories):
         if other is not None and other.items != items:
@@ -331,7 +360,8 @@ def given_split(
         train.users,
         items,
         titles,
-        features=features,
+        _times_on_columns(train, items),
+        features,
         seen=train.seen_on(items),
         dropped=train.dropped,
         dropped_items=train.dropped_items,
@@ -339,26 +369,40 @@ def given_split(
     source = whole
     if histories is not None:
         seen_there = histories.seen_on(items)
-        source = Interactions(_on_columns(histories, items), histories.users, items, seen=seen_there)
+        moved = _on_columns(histories, items)
+        source = Interactions(moved, histories.users, items, times=_times_on_columns(histories, items), seen=seen_there)
     row = source.users.positions(truth.users.values)
     have = row >= 0
     left_out = {"no history": int(np.count_nonzero(~have))}
     seen = _either(_taken(truth.seen_on(items), np.flatnonzero(have)), _taken(source.seen, row[have]))
     hidden = _on_columns(truth, items)[have]
+    known = source.matrix[row[have]]
+    times = _times_of_given(truth, items, have, source, row[have])
     if overlap == "drop":
-        hidden = _without_cells(hidden, source.matrix[row[have]])
+        hidden, times = _drop_overlap(hidden, known, times)
     if histories is not None and not np.array_equal(train.users.values, np.arange(train.n_users)):
         _check_unknown(whole, truth.users.values[have], hidden)  # users by number are others in train and truth
     return Split(
         whole,
         Ids(truth.users.values[have]),
-        source.matrix[row[have]],
+        known,
         hidden,
         protocol or ("given files, users of train" if histories is None else "given files, other users"),
         _counted(left_out),
         new_users=histories is not None,
         seen=seen,
+        by_time=_is_later(known, hidden, times),
+        **(times or _divide_times(None, np.empty(0, bool))),
     )
+
+
+def _drop_overlap(truth: Csr, histories: Csr, times: "_Times | None") -> "tuple[Csr, _Times | None]":
+    """Return the truth without what is in the histories, and the times of the rest."""
+    kept = _without_cells(truth, histories)
+    if times is None or times["truth_times"] is None:
+        return kept, times
+    keys, left = (_owners(each) * np.int64(truth.shape[1]) + each.indices for each in (truth, kept))
+    return kept, {**times, "truth_times": times["truth_times"][np.isin(keys, left)]}
 
 
 def _without_cells(truth: Csr, histories: Csr) -> Csr:
@@ -587,23 +631,79 @@ def _on_columns(data: Interactions, items: Ids) -> Csr:
     return as_csr(moved, data.matrix.dtype)
 
 
-def _of_lists(train: Lists, truth: Lists, histories: Lists | None, protocol: str | None) -> Split:
+def _times_on_columns(data: Interactions, items: Ids) -> NDArray[np.int64] | None:
+    """Return the times of interactions in the order of `_on_columns`."""
+    if data.times is None or data.items is items or data.items == items:
+        return data.times
+    columns = items.positions(data.items.values)[data.matrix.indices]
+    return np.asarray(data.times[np.lexsort((columns, _owners(data.matrix)))])
+
+
+def _times_of_given(
+    truth: Interactions, items: Ids, have: NDArray[np.bool_], source: Interactions, rows: NDArray[np.int64]
+) -> _Times | None:
+    """Return the times of the users to judge by: those of `truth` at `have`, and of `source` at `rows`."""
+    times = _times_on_columns(truth, items)
+    if times is None or source.times is None:
+        return None
+    hidden = entries_of_rows(truth.matrix.indptr, np.flatnonzero(have))
+    return _Times(
+        history_times=source.times[entries_of_rows(source.matrix.indptr, rows)],
+        truth_times=times[hidden],
+    )
+
+
+def _is_later(histories: Csr, truth: Csr, times: _Times | None) -> bool:
+    """Return whether all of the truth is known to be later than the history of the same user."""
+    if times is None or times["history_times"] is None:
+        return False
+    latest = np.full(histories.shape[0], np.iinfo(np.int64).min)
+    np.maximum.at(latest, _owners(histories), times["history_times"])
+    return bool((np.asarray(times["truth_times"]) > latest[_owners(truth)]).all())
+
+
+def _of_lists(
+    train: Lists, truth: Lists, histories: Lists | None, protocol: str | None, ordered: bool = False
+) -> Split:
     parts = [part for part in (train, truth, histories) if part is not None]
     n_items = 1 + max(int(part.items.max(initial=-1)) for part in parts)
     judged = [train, truth] if histories is None else [truth, histories]
     n_users = 1 + max(int(part.owners.max(initial=-1)) for part in judged)
     n_train = n_users if histories is None else 1 + int(train.owners.max(initial=-1))
-    training = Interactions.from_lists(train, n_train, n_items)
-    truth_matrix = Interactions.from_lists(truth, n_users, n_items).matrix
+    training = Interactions.from_lists(train, n_train, n_items, ordered=ordered)
+    hidden = Interactions.from_lists(truth, n_users, n_items, ordered=ordered)
+    known = training if histories is None else Interactions.from_lists(histories, n_users, n_items, ordered=ordered)
+    truth_matrix = hidden.matrix
     return Split(
         training,
         Ids.range(n_users),
-        training.matrix if histories is None else Interactions.from_lists(histories, n_users, n_items).matrix,
+        known.matrix,
         truth_matrix,
         protocol or ("given lists, users of train" if histories is None else "given lists, other users"),
         truth_order=_in_order(truth, truth_matrix),
         new_users=histories is not None,
+        history_times=known.times,
+        truth_times=None if hidden.times is None else follow(hidden).times,
+        by_time=ordered,
     )
+
+
+def follow(data: Interactions) -> Interactions:
+    """Return interactions whose times are places, with those of each user counted from 1 on: after a history."""
+    return data if data.times is None else data.replace(times=data.times - _edges(data, np.minimum) + 1)
+
+
+def end_at_zero(data: Interactions) -> Interactions:
+    """Return interactions whose times are places, with the latest of each user at 0."""
+    return data if data.times is None else data.replace(times=data.times - _edges(data, np.maximum))
+
+
+def _edges(data: Interactions, function: Any) -> NDArray[np.int64]:
+    """Return the first (minimum) or the last (maximum) time of the user of each stored entry."""
+    x = data.matrix
+    sizes = np.diff(x.indptr)
+    edges = function.reduceat(data.times, x.indptr[:-1][sizes > 0]) if x.nnz else np.empty(0, np.int64)
+    return np.repeat(edges, sizes[sizes > 0])
 
 
 def _in_order(lists: Lists, matrix: Csr) -> NDArray[np.int64]:

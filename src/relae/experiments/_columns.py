@@ -33,6 +33,7 @@ class ColumnKeywords(TableKeywords, total=False):
     separator: Sequence[str] | Mapping[str, str]
     feature_weight: float
     overlap: Overlap
+    ordered: bool
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ class Columns(TableOptions):
             str,
             "For a folder with train.txt and test.txt, what to do if a user has the same item in both: refuse the "
             "folder (if not given), or drop the item from the test.",
+        ),
+    )
+    ordered: bool = field(
+        default=False,
+        metadata=option(
+            bool,
+            "For a folder with train.txt and test.txt: the items of each line are in the order of time, the latest "
+            "last. Models can then use the order, and validation has the latest items of each user.",
         ),
     )
 

@@ -18,7 +18,7 @@ from relae.evaluation import Evaluation, Split
 from relae.experiments._columns import ColumnKeywords, Columns
 from relae.experiments._comparison import Comparison, list_models
 from relae.experiments._comparison_table import ComparisonRow, LeftOut
-from relae.experiments._data import DataSource, DividedData, Division
+from relae.experiments._data import DataSource, DividedData, Division, is_judged_by_time
 from relae.experiments._run import Run
 from relae.experiments._tune import name_source, read_divided
 from relae.experiments._wording import PYTHON, Wording
@@ -36,6 +36,7 @@ def compare(
     split: str = "auto",
     share: float = 0.1,
     seed: int = 0,
+    last: int = 1,
     k: int | None = None,
     budget: int = 8,
     time_budget: float | None = None,
@@ -58,9 +59,9 @@ def compare(
         trending.
     out
         The folder of the comparison, in which an unfinished one goes on; without it nothing is kept on disk.
-    split, share, seed
-        How data is divided; see `Division`. With the split "auto", users are known to the models ("weak") if one of
-        `models` cannot do with others.
+    split, share, seed, last
+        How data is divided; see `Division`. With the split "auto" and no times, users are known to the models ("weak")
+        if one of `models` cannot do with others.
     k
         The cut-off of all metrics; 100 if not given, but at most a fifth of the items.
     budget
@@ -86,8 +87,11 @@ def compare(
         raise DataError(Option("models"), f" names no model: name some of {', '.join(KINDS)}, or all")
     list_models(models)  # refuses an unknown name before anything is read
     needs_weak = split == "auto" and any(not kind(name).folds_in for name in models or ())
-    division = Division("weak" if needs_weak else split, share, seed)
+    division = Division(split, share, seed, last)
     table, folder = Columns(**columns), None if out is None else Path(out)
+    if needs_weak and is_judged_by_time(data, table, division):
+        needs_weak = False  # whose users are all known
+    division = division._replace(split="weak") if needs_weak else division
     if folder is not None:
         table.check_paths()
     with nullcontext() if folder is None else lock_folder(folder):
@@ -116,7 +120,8 @@ def compare(
             "source": name_source(data),
             "columns": table.record(),
             "low_ratings": low_ratings,
-            "split": {"name": division.split, "share": share, "seed": seed, "protocol": divided.test.protocol},
+            "periods": wording.text(divided.periods),
+            "split": {"name": division.split, **_record_division(division), "protocol": divided.test.protocol},
             "users": {"validation": len(divided.valid.users), "test": len(divided.test.users)},
             "k": result.k,
             "budget": budget,
@@ -126,12 +131,17 @@ def compare(
         }
         why = "auto: not all of the models know new users" if needs_weak else "auto" if split == "auto" else "as asked"
         heading = [f"{divided.title}: {divided.test!r}", wording.text(_describe_split(divided.test, why))]
-        heading += [low_ratings] if low_ratings else []
+        periods = wording.text(divided.periods)
+        heading += [line for line in (*periods.split("\n"), low_ratings) if line]
         run = Run.from_record(
             record, folder, source=data, columns=table, divided=divided, table=result, heading=heading
         )
         run.save({"table.md": "\n\n".join([*heading, result.to_markdown()]), "table.csv": result.to_csv()})
     return run
+
+
+def _record_division(division: Division) -> dict[str, Any]:
+    return {name: value for name, value in division._asdict().items() if name != "split"}
 
 
 def _describe_split(test: Split, why: str) -> Text:

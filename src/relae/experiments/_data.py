@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae import datasets
+from relae._common.words import in_count
 from relae.data import Ids, Interactions, Lists, TableOptions, axis_of, has_tables, options_of, read_lists
 from relae.errors import DataError, Option, Text
 from relae.evaluation import (
     Split,
     StrongLists,
+    end_at_zero,
+    find_cut,
+    follow,
     given_split,
     hold_out_items,
     hold_out_new_items,
@@ -41,18 +46,22 @@ class Division(NamedTuple):
     Attributes
     ----------
     split : str
-        "paper" (its own strong split), "strong" (users held out), "weak" (items held out), "last" (the last item of
+        "paper" (its own strong split), "strong" (users held out), "weak" (items held out), "last" (the last items of
         each user), "time" (the latest interactions), "new-items" (items that nobody is known to have, for cold start),
-        or "auto": as the files divide it, the paper's split where it has one, otherwise strong.
+        or "auto": of a table or interactions with times "time", of files as they divide it, of a benchmark the paper's
+        split where it has one, otherwise strong.
     share : float
         Of users (strong), items (weak, new-items) or interactions (time), for validation and again for the test.
     seed : int
         Of what is drawn at random.
+    last : int
+        With "last", the number of items of each user that are held out for the test, and before them for validation.
     """
 
     split: str = "auto"
     share: float = 0.1
     seed: int = 0
+    last: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,8 @@ class DividedData:
         The training part of `test` has the validation users and all that is known of them.
     low_ratings : Text or None
         A line about what happens to low ratings; None if there are none.
+    periods : Text or None
+        Lines about the time of train, validation and test; None if they are not divided by time.
     """
 
     title: str
@@ -75,6 +86,7 @@ class DividedData:
     valid: Split
     test: Split
     low_ratings: Text | None = None
+    periods: Text | None = None
 
     @property
     def n_items(self) -> int:
@@ -83,8 +95,12 @@ class DividedData:
 
     @property
     def lengths(self) -> NDArray[np.integer[Any]]:
-        """The number of items of each user in all of the data, as the final model will be given them."""
-        return np.diff(self.data.matrix.indptr)
+        """The number of items of each user in all of the data, as the final model will be given them.
+
+        Where the test is later than that, nothing of it is known yet.
+        """
+        known = self.test.train if self.test.by_time else self.data
+        return np.diff(known.matrix.indptr)
 
     @property
     def fingerprint(self) -> str:
@@ -102,6 +118,10 @@ def divide_data(source: DataSource, columns: Columns, division: Division | None 
     division = Division() if division is None else division
     if division.split not in SPLITS:
         raise DataError(f"there is no split {division.split!r}: the splits are {', '.join(SPLITS)}")
+    if division.last != 1 and division.split != "last":
+        raise DataError(
+            Option("last", division.last), " is for ", Option("split", "last"), ": leave it out, or add the other"
+        )
     origin = _find_origin(source, columns)
     if division.split == "paper" and not isinstance(origin, datasets.Dataset):
         raise DataError("the paper's split is of its own data sets: name one of them, or choose another split")
@@ -111,8 +131,16 @@ def divide_data(source: DataSource, columns: Columns, division: Division | None 
         assert origin.heldout is not None
         divided = _divide_lists(origin.title, strong_lists(origin.pairs(), origin.heldout), columns, origin.load())
     else:
-        divided = _divide(origin.title, columns.apply_weighted(_read(origin, columns, judging=True)), division)
+        by_time = _is_judged_by_time(origin, columns, division)
+        data = columns.apply_weighted(_read(origin, columns, judging=True))
+        divided = _divide_by_time(origin.title, data, division) if by_time else _divide(origin.title, data, division)
+        division = division._replace(split="time") if by_time else division
     return replace(divided, low_ratings=describe_low_ratings(source, columns, divided.data, division.split))
+
+
+def is_judged_by_time(source: DataSource, columns: Columns, division: Division) -> bool:
+    """Return whether `divide_data` cuts this data in time; the data is not read."""
+    return _is_judged_by_time(_find_origin(source, columns), columns, division)
 
 
 def read_data(source: DataSource, columns: Columns, *, judging: bool = False) -> tuple[str, Interactions]:
@@ -125,8 +153,9 @@ def read_data(source: DataSource, columns: Columns, *, judging: bool = False) ->
         return origin.title, columns.apply(_read(origin, columns, judging=judging))
     lists = _read_folder(origin.folder)
     if "test_in" in lists:
-        return origin.title, columns.apply(_divide_folder(origin.folder, Columns(), Division()).data)
-    return origin.title, columns.apply(_join_folder(origin.folder, lists))
+        plain = Columns(ordered=columns.ordered)
+        return origin.title, columns.apply(_divide_folder(origin.folder, plain, Division()).data)
+    return origin.title, columns.apply(_join_folder(origin.folder, lists, columns.ordered))
 
 
 def describe_low_ratings(source: DataSource, columns: Columns, data: Interactions, split: str = "") -> Text | None:
@@ -217,10 +246,8 @@ def _find_origin(source: DataSource, columns: Columns) -> _Origin:
         return _Table(source)
     path, name = Path(source), os.fspath(source)
     is_table = _is_table(path)
-    if columns.changed("overlap") and (is_table or not path.is_dir()):
-        raise DataError(
-            Option("overlap"), f" is for a folder with train.txt and test.txt, and {name} is none: leave it out"
-        )
+    for option in columns.changed("overlap", "ordered") if is_table or not path.is_dir() else ():
+        raise DataError(option, f" is for a folder with train.txt and test.txt, and {name} is none: leave it out")
     if is_table:
         return _Table(name)
     if (path / "model.json").exists():
@@ -282,18 +309,81 @@ def _has_paper_split(dataset: datasets.Dataset, columns: Columns, split: str) ->
 
 
 def _divide(title: str, data: Interactions, division: Division) -> DividedData:
-    split, share, seed = division
+    split, share, seed, last = division
     rng = np.random.default_rng(seed)
     ways: dict[str, Callable[[Interactions], Split]] = {
         "strong": lambda part: hold_out_users(part, share, rng=rng),
         "weak": lambda part: hold_out_items(part, share, rng=rng),
-        "last": leave_last_out,
-        "time": lambda part: split_by_time(part, share=share),
+        "last": lambda part: leave_last_out(part, last),
         "new-items": lambda part: hold_out_new_items(part, share, rng=rng),
     }
     hold_out = ways["strong" if split == "auto" else split]
     test = hold_out(data)
     return DividedData(title, data, hold_out(test.train), test)
+
+
+def _is_judged_by_time(origin: _Origin, columns: Columns, division: Division) -> bool:
+    """Return whether all that happened last is the test: by request, or because a table has times."""
+    if division.split != "auto":
+        return division.split == "time"
+    if isinstance(origin, _Memory):
+        return origin.data.times is not None
+    return isinstance(origin, _Table) and columns.timestamp is not None
+
+
+def _divide_by_time(title: str, data: Interactions, division: Division) -> DividedData:
+    """Divide by two moments: the latest share of the interactions is the test, the latest share of the rest validation.
+
+    Validation is what it would have been on the day of the test: without the users and items that came later.
+    """
+    try:
+        at = find_cut(data, division.share)
+        test = split_by_time(data, at)
+        past = _drop_later_items(test.train)
+        valid_at = find_cut(past, division.share)
+        valid = split_by_time(past, valid_at)
+    except DataError as error:
+        if division.split == "time":
+            raise
+        way_out = (Option("split", "strong"), " judges by users who were held out")
+        raise DataError("the data cannot be judged by time, because ", error, ": ", *way_out) from error
+    return DividedData(title, data, valid, test, periods=_describe_periods(data, valid_at, at, test, division.split))
+
+
+def _drop_later_items(data: Interactions) -> Interactions:
+    """Return interactions without the items that have none; items that features tell of are known, and stay.
+
+    The size of a catalog has its say in a choice: in what counts as head and tail, and in the ranges that are searched.
+    """
+    known = np.unique(data.matrix.indices)
+    if len(known) == data.n_items or data.features is not None:
+        return data
+    x = data.matrix
+    matrix = sp.csr_array((x.data, np.searchsorted(known, x.indices), x.indptr), shape=(data.n_users, len(known)))
+    titles = None if data.titles is None else data.titles[known]
+    return data.replace(matrix=matrix, items=Ids(data.items.values[known]), titles=titles)
+
+
+def _describe_periods(data: Interactions, valid_at: int, at: int, test: Split, split: str) -> Text:
+    """Return the periods of train, validation and test, and who and what has no past before the test."""
+    start, end = data.describe_times(valid_at, at)
+    text = Text(
+        f"judged by time: trained on what came before {start}, validated on {start} to {end}, tested on what came later"
+    )
+    if split == "auto":
+        text = Text(text, "; ", Option("split", "strong"), " judges by users who were held out")
+    assert data.times is not None
+    wanted = np.unique(data.matrix.indices[data.times >= at])
+    users, items = test.left_out.get("no history before", 0), int(np.count_nonzero(test.item_counts[wanted] == 0))
+    lost = [
+        *([(in_count(users, "user"), "these users are not judged by")] if users else []),
+        *([(in_count(items, "item"), "no model can find these items")] if items else []),
+    ]
+    if not lost:
+        return text
+    who, so = " and ".join(each for each, _ in lost), ", and ".join(each for _, each in lost)
+    verb = "has" if users + items == 1 else "have"
+    return Text(text, f"\n{who} of the test period {verb} no past: {so}")
 
 
 def _divide_folder(folder: Path, columns: Columns, division: Division) -> DividedData:
@@ -305,17 +395,39 @@ def _divide_folder(folder: Path, columns: Columns, division: Division) -> Divide
             way_out = f"it lacks {', '.join(missing)}.txt" if missing else "its split is strong"
             raise DataError(f"{folder} is divided by users, as test_in.txt says: {way_out}")
         return _divide_lists(folder.name, StrongLists(**lists), columns)
-    plain = _join_folder(folder, lists)
-    parts = {name: Interactions.from_lists(part, plain.users, plain.items) for name, part in lists.items()}
+    plain, ordered = _join_folder(folder, lists, columns.ordered), columns.ordered
+    parts = {
+        name: Interactions.from_lists(part, plain.users, plain.items, ordered=ordered) for name, part in lists.items()
+    }
     data, train = columns.apply_weighted(plain), columns.apply_weighted(parts["train"])
+    if division.split == "time":
+        raise DataError(
+            f"{folder} has no clock, so that it cannot be cut at one moment: use ",
+            Option("split", "last"),
+            " for the last items of each user" if ordered else Text(" with ", Option("ordered", True)),
+        )
     if division.split not in ("auto", "weak"):
         return _divide(folder.name, data, division)
     if "valid" in parts:
-        valid = given_split(train, parts["valid"], overlap=columns.overlap)
+        valid = given_split(train, follow(parts["valid"]), overlap=columns.overlap)
+    elif ordered:
+        valid = _end_histories(leave_last_out(train, share=division.share))
     else:
         valid = hold_out_items(train, division.share, rng=np.random.default_rng(division.seed))
-    test = given_split(valid.everything(), parts["test"], overlap=columns.overlap)
+    test = given_split(end_at_zero(valid.everything()), follow(parts["test"]), overlap=columns.overlap)
     return DividedData(folder.name, data, valid, test)
+
+
+def _end_histories(split: Split) -> Split:
+    """Return a split within users whose times are places, with the latest item of each history at 0."""
+    histories = Interactions(split.histories, items=split.train.items, times=split.history_times)
+    truth = Interactions(split.truth, items=split.train.items, times=split.truth_times)
+    return replace(
+        split,
+        train=end_at_zero(split.train),
+        history_times=end_at_zero(histories).times,
+        truth_times=follow(truth).times,
+    )
 
 
 def _read_folder(folder: Path) -> dict[str, Lists]:
@@ -329,12 +441,12 @@ def _read_folder(folder: Path) -> dict[str, Lists]:
     return lists
 
 
-def _join_folder(folder: Path, lists: Mapping[str, Lists]) -> Interactions:
-    """Return all lists of a folder whose users are the same in each."""
+def _join_folder(folder: Path, lists: Mapping[str, Lists], ordered: bool) -> Interactions:
+    """Return all lists of a folder whose users are the same in each; what is `ordered` continues from list to list."""
     users, items = (np.concatenate([getattr(part, name) for part in lists.values()]) for name in ("users", "items"))
     joined = Lists(users, items, np.unique(np.concatenate([part.owners for part in lists.values()])))
     axes = _read_axis(folder, "users", joined.owners), _read_axis(folder, "items", joined.items)
-    return Interactions.from_lists(joined, *axes)
+    return Interactions.from_lists(joined, *axes, ordered=ordered)
 
 
 def _read_axis(title: str | Path, what: str, *numbers: NDArray[np.int64]) -> int | Ids:
@@ -352,12 +464,17 @@ def _read_axis(title: str | Path, what: str, *numbers: NDArray[np.int64]) -> int
 def _divide_lists(title: str, lists: StrongLists, columns: Columns, data: Interactions | None = None) -> DividedData:
     """Divide by users as five lists do; `data` is all of it, if the test part does not already have it."""
     items = _read_axis(title, "items", *(part.items for part in lists))
-    parts = [Interactions.from_lists(part, axis_of(part.owners), items) for part in lists]
+    ordered = columns.ordered
+    parts = [Interactions.from_lists(part, axis_of(part.owners), items, ordered=ordered) for part in lists]
     train, valid_in, valid, test_in, test = columns.apply_weighted(parts[0]), *parts[1:]
+    valid, test = follow(valid), follow(test)
     divide = partial(given_split, overlap=columns.overlap)
     validation = divide(train, valid, valid_in, protocol="validation users of the given split")
-    final = divide(validation.everything(), test, test_in, protocol="test users of the given split")
-    return DividedData(title, final.everything() if data is None else data, validation, final)
+    known = end_at_zero(validation.everything()) if ordered else validation.everything()
+    final = divide(known, test, test_in, protocol="test users of the given split")
+    if data is None:
+        data = end_at_zero(final.everything()) if ordered else final.everything()
+    return DividedData(title, data, validation, final)
 
 
 def _fingerprint(split: Split) -> str:

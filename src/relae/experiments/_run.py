@@ -396,12 +396,16 @@ def _parse_search(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "source": request["source"],
         "columns": request["columns"],
-        "division": Division(str(request["split"]), float(request["share"]), int(request["seed"])),
+        "division": _parse_division(request["split"], request),
         "objective": str(record["objective"]),
         "model": model,
         "models": models or {str(record["kind"]): model},
         "solver_options": how,
     }
+
+
+def _parse_division(split: Any, record: Mapping[str, Any]) -> Division:
+    return Division(str(split), float(record["share"]), int(record["seed"]), int(record.get("last", 1)))
 
 
 def _parse_comparison(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -412,7 +416,7 @@ def _parse_comparison(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "source": record["source"],
         "columns": record["columns"],
-        "division": Division(str(split["name"]), float(split["share"]), int(split["seed"])),
+        "division": _parse_division(split["name"], split),
         "objective": f"ndcg@{int(record['k'])}",
         "model": next(iter(models.values())),
         "models": models,

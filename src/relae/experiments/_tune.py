@@ -47,6 +47,7 @@ def tune(
     split: str = "auto",
     share: float = 0.1,
     seed: int = 0,
+    last: int = 1,
     search: str = "auto",
     budget: int | None = None,
     objective: str = "ndcg@100",
@@ -80,7 +81,7 @@ def tune(
     out
         The folder of the run. If it contains an unfinished run of the same search, that run is continued. Without
         `out`, nothing is written to disk.
-    split, share, seed
+    split, share, seed, last
         How the data are split into train, validation and test; see `Division`.
     search, budget, objective, choose
         See `relae.tuning.tune`.
@@ -114,7 +115,7 @@ def tune(
     }
     fixed = dict(parameters or {})
     plan = _plan_search(model, fixed, options)
-    table_options, division = Columns(**columns), Division(split, share, seed)
+    table_options, division = Columns(**columns), Division(split, share, seed, last)
     fixed = ({} if model is None else {"model": model}) | fixed
     folder = None if out is None else Path(out)
     source = name_source(data)
@@ -168,6 +169,7 @@ def tune(
             "protocol": divided.valid.protocol,
             "fingerprint": divided.fingerprint,
             "low_ratings": wording.text(divided.low_ratings),
+            "periods": wording.text(divided.periods),
             "objective": objective,
             **summarize_tuning(tuning),
             "test": None,

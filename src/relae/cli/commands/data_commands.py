@@ -12,6 +12,7 @@ from relae.cli._options import (
     DtypeOption,
     FromOption,
     JsonOption,
+    LastOption,
     OptionValues,
     SeedOption,
     ShareOption,
@@ -96,6 +97,7 @@ def tune(
     parameters: OptionValues,
     split: SplitOption = None,
     share: ShareOption = None,
+    last: LastOption = None,
     seed: SeedOption = None,
     search: Annotated[
         str, typer.Option(help="auto (limited by --budget) or grid (the paper's grid: 110 inversions; 1,210 for dan).")
@@ -135,7 +137,7 @@ def tune(
     """
     from relae.cli import _tune
 
-    division = drop_none(split=split, share=share, seed=seed)
+    division = drop_none(split=split, share=share, last=last, seed=seed)
     options = {"search": search, "budget": budget, "objective": objective, "keep": keep, "loss": loss}
     options |= {"choose": choose.value, "solver": solver, "time_budget": parse_minutes(time_budget)}
     _tune.tune(data, out, parameters, options | division | columns, test)
@@ -216,6 +218,7 @@ def evaluate(
     run: FromOption = None,
     split: SplitOption = None,
     share: ShareOption = None,
+    last: LastOption = None,
     seed: SeedOption = None,
     hide: Annotated[
         float | None,
@@ -247,7 +250,7 @@ def evaluate(
         parse_names(metrics), parse_whole_numbers(k, "--k"), parse_numbers(xis, "--xis"), as_json, out
     )
     if on is None:
-        division = drop_none(split=split, share=share, seed=seed)
+        division = drop_none(split=split, share=share, last=last, seed=seed)
         _evaluate.evaluate_data(
             source,
             columns,
@@ -261,7 +264,7 @@ def evaluate(
         )
     else:
         options = {name.replace("_", "-"): value for name, value in parameters.items()}
-        refused = {"from": run, "split": split, "share": share, **options}
+        refused = {"from": run, "split": split, "share": share, "last": last, **options}
         _evaluate.evaluate_model(source, on, columns, evaluate_options, hide=hide, seed=seed, refused=refused)
 
 
@@ -277,6 +280,7 @@ def compare(
     ] = "all",
     split: SplitOption = None,
     share: ShareOption = None,
+    last: LastOption = None,
     seed: SeedOption = None,
     k: Annotated[
         int | None,
@@ -309,7 +313,7 @@ def compare(
     from relae.cli import _compare
 
     model_names = None if models.strip().lower() == "all" else parse_names(models)
-    division = drop_none(split=split, share=share, seed=seed)
+    division = drop_none(split=split, share=share, last=last, seed=seed)
     options = {"k": k, "budget": budget, "time_budget": parse_minutes(time_budget), "out": out}
     if not _compare.compare(data, model_names, options | division | columns, as_json):
         raise typer.Exit(1)

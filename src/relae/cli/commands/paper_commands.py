@@ -5,7 +5,15 @@ from typing import Annotated
 
 import typer
 
-from relae.cli._options import DataArgument, OptionValues, SeedOption, ShareOption, SplitOption, add_column_options
+from relae.cli._options import (
+    DataArgument,
+    LastOption,
+    OptionValues,
+    SeedOption,
+    ShareOption,
+    SplitOption,
+    add_column_options,
+)
 from relae.cli._parse import drop_none, parse_minutes, parse_names, parse_numbers
 
 TITLE = "A first look, and the paper"
@@ -56,6 +64,7 @@ def figures(
     out: Annotated[Path, typer.Option(help="The folder for PNG, SVG and CSV files.")] = Path("figures"),
     split: SplitOption = None,
     share: ShareOption = None,
+    last: LastOption = None,
     seed: SeedOption = None,
     l2: Annotated[
         float | None, typer.Option(help="The value of λ where it is fixed; by default chosen from the data.")
@@ -71,7 +80,7 @@ def figures(
     from relae.cli import _figures
     from relae.experiments import Columns, Division, divide_data
 
-    division = Division(**drop_none(split=split, share=share, seed=seed))
+    division = Division(**drop_none(split=split, share=share, last=last, seed=seed))
     divided = divide_data(data, Columns(**columns), division)
     _figures.figures(
         divided.data,

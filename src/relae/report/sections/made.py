@@ -20,6 +20,7 @@ def draw_made(report: Report) -> Markup:
             "Division",
             f"{run.record['protocol']} (split {division.split}, share {division.share:g}, seed {division.seed})",
         ),
+        *([("Time", run.record["periods"].removeprefix("judged by time: "))] if run.record.get("periods") else []),
         *([("Low ratings", low_ratings)] if low_ratings else []),
         ("Versions", ", ".join(f"{name} {version}" for name, version in report.versions.items())),
     ]
