@@ -15,13 +15,13 @@ from relae.distributed import (
     Job,
     Partitions,
     new_folder,
-    on_columns,
     one_core,
     read_file,
     row_ranges,
     write_atomically,
 )
 from relae.linalg import Csr, as_csr
+from relae.recommender import Histories, encode
 from relae.store import load
 
 __all__ = ["recommend_to_parquet"]
@@ -73,6 +73,7 @@ def _recommend(job: Job, client: Any, recipe: Any, histories: Any, target: Path)
     else:
         interactions = histories if isinstance(histories, Interactions) else None
         matrix = as_csr(histories, np.float32) if interactions is None else interactions.matrix
+        times = None if interactions is None else interactions.times
         items = None if interactions is None else job.submit("items", (), _same, interactions.items)
         seen = None if interactions is None else interactions.seen_on(interactions.seen_items)
         seen_items = (
@@ -86,6 +87,7 @@ def _recommend(job: Job, client: Any, recipe: Any, histories: Any, target: Path)
             for parts in [
                 (
                     matrix[low:high],
+                    None if times is None else times[matrix.indptr[low] : matrix.indptr[high]],
                     None if seen is None else seen[low:high],
                     np.arange(low, high) if interactions is None else interactions.users.values[low:high],
                 )
@@ -117,25 +119,33 @@ def _of_file(recipe: Any, path: str, expected: Fingerprint, columns: dict[str, A
     with one_core(kernels=True):
         model = _model(*recipe)
         data = read_file(path, expected, columns)
-        matrix, seen = on_columns(data, model.items_, "float32"), data.seen_on(model.items_)
-        return _write(model, matrix, seen, data.users.values, recipe[2], target)
+        encoded = encode(data, model.items_)
+        return _write(model, encoded, data.users.values, recipe[2], target)
 
 
 def _of_rows(
-    recipe: Any, matrix: Csr, seen: Csr | None, users: NDArray[Any], items: Any, seen_items: Any, target: str
+    recipe: Any,
+    matrix: Csr,
+    times: NDArray[np.int64] | None,
+    seen: Csr | None,
+    users: NDArray[Any],
+    items: Any,
+    seen_items: Any,
+    target: str,
 ) -> str:
     with one_core(kernels=True):
         model = _model(*recipe)
-        if items is not None:
-            matrix = on_columns(Interactions(matrix, items=items), model.items_, "float32")
-        known = None if seen is None else Seen(seen, seen_items).on(model.items_)
-        return _write(model, matrix, None if known is None else known.pairs, users, recipe[2], target)
+        known = None if seen is None else Seen(seen, seen_items)
+        rows = Interactions(matrix, items=model.items_ if items is None else items, times=times, seen=known)
+        return _write(model, encode(rows, model.items_), users, recipe[2], target)
 
 
-def _write(model: Any, histories: Csr, seen: Csr | None, users: NDArray[Any], k: int, target: str) -> str:
+def _write(model: Any, histories: Histories, users: NDArray[Any], k: int, target: str) -> str:
     import polars as pl
 
-    columns, scores = model.recommend(histories, k, **({} if seen is None else {"seen": seen}))
+    beside = {"seen": histories.seen, "times": histories.times}
+    options = {name: value for name, value in beside.items() if value is not None}
+    columns, scores = model.recommend(histories.matrix, k, **options)
     kept = columns >= 0
     ranks = np.broadcast_to(np.arange(1, k + 1, dtype=np.int32), columns.shape)
     table = pl.DataFrame(

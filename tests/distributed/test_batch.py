@@ -120,3 +120,16 @@ def test_a_model_saved_anew_is_opened_anew(client, saved, tmp_path):
         agree(written(found), wanted)
         results.append(wanted)
     assert results[0] != results[1]
+
+
+def test_the_order_of_histories_reaches_the_workers(client, tmp_path):
+    rng = np.random.default_rng(6)
+    x = rng.random((50, 12)) < 0.4
+    log = Interactions(x.astype(float), times=10**9 + 86_400 * rng.permutation(x.sum()))
+    model = EASE(2.0, fading=0.8, freshness=0.1).fit(log)
+    model.save(tmp_path / "model")
+    [file] = recommend_to_parquet(client, tmp_path / "model", log, tmp_path / "lists", 3)
+    ids, _ = model.recommend(log, 3)
+    assert pl.read_parquet(file)["item"].to_list() == [item for row in ids for item in row if item is not None]
+    plain = model.with_dials(fading=0.0).recommend(log, 3)[0]
+    assert not np.array_equal(ids, plain)
