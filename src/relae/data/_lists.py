@@ -53,9 +53,9 @@ def places_from_end(users: NDArray[np.int64]) -> NDArray[np.int64]:
     order = np.argsort(users, kind="stable")
     sorted_users = users[order]
     ends = np.searchsorted(sorted_users, sorted_users, side="right")
-    places = np.empty(len(users), np.int64)
-    places[order] = np.arange(len(users)) - ends + 1
-    return places
+    steps = np.empty(len(users), np.int64)
+    steps[order] = np.arange(len(users)) - ends + 1
+    return steps
 
 
 def read_lists(path: FilePath) -> Lists:
