@@ -195,15 +195,17 @@ def make_split(model: HistoryRecommender, data: Interactions, hide: float, seed:
     new = data.items.values[model.items_.positions(data.items.values) < 0]
     items = _concatenate_ids(model.items_, Ids(new))
     counts = np.concatenate([model.item_counts_, np.zeros(len(new), np.int64)])
-    histories, truth = (encode(Interactions(m, items=data.items), items).matrix for m in (parts.histories, parts.truth))
+    histories = encode(Interactions(parts.histories, items=data.items, times=parts.history_times), items)
+    truth = encode(Interactions(parts.truth, items=data.items), items).matrix
     return Split(
         Interactions(_make_count_matrix(counts, model.n_users_), items=items),
         parts.users,
-        histories,
+        histories.matrix,
         truth,
         f"{hide:.0%} of each user's items hidden",
         parts.left_out,
         seen=data.select_users(data.users.positions(parts.users.values)).seen_on(items),
+        history_times=histories.times,
     )
 
 
