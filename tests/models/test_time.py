@@ -125,7 +125,7 @@ def test_the_demand_between_two_half_lives(log):
     near, exact = demand.of_half_life(10.5), whole.of_half_life(10.5)
     np.testing.assert_allclose(near, exact, rtol=0.02)
     assert not np.array_equal(near, exact)
-    assert np.array_equal(demand.of_half_life(0.02), demand.of_half_life(1.0))
+    assert np.array_equal(demand.of_half_life(0.02), demand.of_half_life(0.5))
     assert np.array_equal(demand.of_half_life(9999), demand.of_half_life(365.0))
 
 

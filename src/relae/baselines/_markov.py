@@ -1,4 +1,4 @@
-"""Which item follows which: a Markov chain of the first order."""
+"""A Markov chain of the first order: the items that follow an item."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self

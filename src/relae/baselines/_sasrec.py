@@ -60,7 +60,7 @@ class SASRec(SequenceRecommender, Trained):
     Attributes
     ----------
     layers_ : mapping of str to arrays
-        Vectors of items and places, and the weights of the blocks.
+        Vectors of items and positions, and the weights of the blocks.
     """
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
@@ -157,11 +157,11 @@ class SASRec(SequenceRecommender, Trained):
         layers, (longest, dim) = self.layers_, self.layers_["place_vectors"].shape
         ordered = batch.indices[time_order(batch, -batch.data.astype(np.int64))]
         lengths = np.minimum(np.diff(batch.indptr), longest)
-        places = np.arange(max(int(lengths.max(initial=0)), 1))
-        is_real = places < lengths[:, None]
-        at = np.where(is_real, batch.indptr[1:, None] - lengths[:, None] + places, 0)
+        positions = np.arange(max(int(lengths.max(initial=0)), 1))
+        is_real = positions < lengths[:, None]
+        at = np.where(is_real, batch.indptr[1:, None] - lengths[:, None] + positions, 0)
         items = ordered[at] if len(ordered) else np.zeros(at.shape, np.int64)
-        from_end = np.where(is_real, longest - lengths[:, None] + places, 0)
+        from_end = np.where(is_real, longest - lengths[:, None] + positions, 0)
         h: Dense = layers["item_vectors"][items] * np.float32(np.sqrt(dim)) + layers["place_vectors"][from_end]
         last = np.maximum(lengths - 1, 0)
         blocks = len(layers["query_bias"])
@@ -171,21 +171,21 @@ class SASRec(SequenceRecommender, Trained):
         return np.asarray(final @ layers["item_vectors"].T)
 
     def _block(self, block: int, h: Dense, last: NDArray[np.int64] | None) -> Dense:
-        """Return what a block makes of h : (users, places, dim); of the last block only the last place of each user."""
+        """Return the output of a block for h : (users, positions, dim); the last block only at the last positions."""
         rows = slice(block * h.shape[2], (block + 1) * h.shape[2])
         parts = {name: (self.layers_[f"{name}_weight"][rows], self.layers_[f"{name}_bias"][block]) for name in _LAYERS}
         norms = {name: (self.layers_[f"{name}_weight"][block], self.layers_[f"{name}_bias"][block]) for name in _NORMS}
         normed = _norm(h, *norms["attention_norm"])
-        asking, places = normed, np.arange(h.shape[1])[None]  # (users or 1, places)
+        asking, positions = normed, np.arange(h.shape[1])[None]  # (users or 1, positions)
         if last is not None:
             users = np.arange(len(h))[:, None]
-            h, asking, places = h[users, last[:, None]], normed[users, last[:, None]], last[:, None]
+            h, asking, positions = h[users, last[:, None]], normed[users, last[:, None]], last[:, None]
         query, key, value = (
             self._by_head(source @ parts[name][0] + parts[name][1])
             for name, source in (("query", asking), ("key", normed), ("value", normed))
         )
         scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(query.shape[-1]))
-        hidden = np.arange(normed.shape[1]) > places[..., None]  # later places : (users or 1, places, places)
+        hidden = np.arange(normed.shape[1]) > positions[..., None]  # later places : (users or 1, positions, positions)
         scores = np.where(hidden[:, None], np.float32(-np.inf), scores)
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)

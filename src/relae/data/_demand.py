@@ -1,4 +1,4 @@
-"""How much each item has been wanted lately."""
+"""The recent demand for each item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relae.data._weights import ages_of, day_of
 from relae.data.interactions import Interactions
 from relae.errors import DataError
 
-FRESH_DAYS = (1.0, 2.0, 4.0, 7.0, 15.0, 30.0, 60.0, 120.0, 365.0)
+FRESH_DAYS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 14.0, 30.0, 60.0, 120.0, 365.0)
 """The half-lives, in days, that are counted in every demand."""
 
 
@@ -48,9 +48,9 @@ class Demand:
         Exact for the half-lives that were counted, and between two of them the geometric mean by their nearness;
         outside of them, that of the nearest.
         """
-        places = np.interp(np.log(days), np.log(self.half_lives), np.arange(len(self.half_lives)))
-        low = int(places)
-        share = float(places) - low
+        row = np.interp(np.log(days), np.log(self.half_lives), np.arange(len(self.half_lives)))
+        low = int(row)
+        share = float(row) - low
         if share == 0:
             return np.asarray(self.counts[low])
         return np.asarray(self.counts[low] ** (1 - share) * self.counts[low + 1] ** share)

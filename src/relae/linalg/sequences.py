@@ -118,9 +118,9 @@ class Sequences:
     def steps(self, dtype: np.dtype[np.floating]) -> tuple[Csr, Csr]:
         """Return S and T : (steps, items) each."""
         lengths = np.diff(self.starts)
-        places = np.arange(len(self.items)) - np.repeat(self.starts[:-1], lengths)
-        targets = np.flatnonzero(places > 0)
-        counts = np.minimum(places[targets], len(self.fade))
+        steps = np.arange(len(self.items)) - np.repeat(self.starts[:-1], lengths)
+        targets = np.flatnonzero(steps > 0)
+        counts = np.minimum(steps[targets], len(self.fade))
         ends = np.cumsum(counts)
         back = np.repeat(ends, counts) - np.arange(int(counts.sum()))  # 1 for the entry just before the target
         entries = np.repeat(targets, counts) - back

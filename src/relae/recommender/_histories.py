@@ -151,8 +151,8 @@ def _from_lists(histories: list[Any], items: Ids) -> tuple[Csr, NDArray[np.int64
     ordered = [isinstance(history, (Sequence, np.ndarray)) for history in histories]
     times = None
     if any(ordered):
-        places = np.arange(len(ids)) * np.repeat(ordered, [len(history) for history in histories])
-        times = _times_of_cells(rows[known], columns[known], places[known], canonical)
+        order = np.arange(len(ids)) * np.repeat(ordered, [len(history) for history in histories])
+        times = _times_of_cells(rows[known], columns[known], order[known], canonical)
     return canonical, times, [ids[at] for at in np.flatnonzero(~known)]
 
 

@@ -129,8 +129,8 @@ class Axis:
         step = _nearest(self.steps, at)
         return step if self.values is None else self.values[step]
 
-    def place(self, value: Any) -> float:
-        """Return the place of a value: its step, or that of the nearest value of which there is one."""
+    def step_of(self, value: Any) -> float:
+        """Return the step of a value, or that of the nearest value of which there is one."""
         if self.values is None:
             return float(value)
         amount = float("inf") if value is None else float(value)
@@ -178,7 +178,7 @@ class Space:
         """Return the point of parameters."""
         scale = self.scale(dict(setting))
         return tuple(
-            float(np.log2(setting[axis.name] / scale)) if axis.octaves else axis.place(setting[axis.name])
+            float(np.log2(setting[axis.name] / scale)) if axis.octaves else axis.step_of(setting[axis.name])
             for axis in self.axes
         )
 

@@ -25,7 +25,7 @@ DIALS = NAMES[1:]
 _FADINGS = (0.0, 0.12, 0.25, 0.37, 0.5, 0.75, 1.0, 1.5, 2.0)
 _FRESHNESSES = (0.0, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12)
 _STEPS = dict(zip(DIALS, (_FADINGS, _FRESHNESSES, FRESH_DAYS), strict=True))
-_FIRST_FADINGS, _FIRST_FRESHNESSES, _FIRST_DAYS = (0.25, 0.5, 1.0), _FRESHNESSES[1:-1], FRESH_DAYS[:7]
+_FIRST_FADINGS, _FIRST_FRESHNESSES, _FIRST_DAYS = (0.25, 0.5, 1.0), _FRESHNESSES[1:-1], FRESH_DAYS[1:9]
 
 _HALVINGS = 7  # how often the half-lives to choose from are halved, from the whole span of the data
 _START = (0, 3, 0, 5, 1)  # of the half-life, at the places where a search begins
@@ -65,17 +65,17 @@ def timed(space: Space, data: Interactions, objective: str) -> Space:
     axis = Axis("half_life", tuple(half_lives), (1.5, 3.0, 6.0), values=half_lives)
 
     def scale(setting: Setting) -> float:
-        value = half_lives[axis.place(setting["half_life"])]
+        value = half_lives[axis.step_of(setting["half_life"])]
         return space.scale(setting) * shares[value]
 
-    starts = [(*place, float(_START[at % len(_START)])) for at, place in enumerate(space.start)]
+    starts = [(*point, float(_START[at % len(_START)])) for at, point in enumerate(space.start)]
     return replace(space, axes=(*space.axes, axis), start=starts, scale=scale, dials=dials)
 
 
 def _half_lives(data: Interactions) -> dict[float, float | None]:
     """Return the half-lives to choose from, by their place on the axis: none, the whole span, its half, and so on."""
     span = max(float(data.ages().max(initial=0.0)), 1.0)
-    return {0.0: None, **{float(place): three_digits(span * 2.0 ** (1 - place)) for place in range(1, _HALVINGS)}}
+    return {0.0: None, **{float(step): three_digits(span * 2.0 ** (1 - step)) for step in range(1, _HALVINGS)}}
 
 
 def _around(

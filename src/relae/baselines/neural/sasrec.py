@@ -25,7 +25,7 @@ _SORTED = 8  # batches whose users are sorted by length, so that little of a bat
 
 
 class Places(NamedTuple):
-    """A batch of sequences, filled up with item 0 at the end : (users, places) each."""
+    """A batch of sequences, filled up with item 0 at the end : (users, positions) each."""
 
     items: Tensor
     nexts: Tensor
@@ -44,26 +44,26 @@ class Block(nn.Module):
         self.inner, self.outer = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Return the next h : (users, places, dim)."""
+        """Return the next h : (users, positions, dim)."""
         dropout = self.dropout if self.training else 0.0
         h = h + functional.dropout(self.attend(self.attention_norm(h), dropout), dropout)
         inner = functional.dropout(functional.relu(self.inner(self.layer_norm(h))), dropout)
         return h + functional.dropout(self.outer(inner), dropout)
 
     def attend(self, h: Tensor, dropout: float) -> Tensor:
-        """Return what each place takes from itself and earlier ones : (users, places, dim)."""
+        """Return what each place takes from itself and earlier ones : (users, positions, dim)."""
         query, key, value = (self._by_head(layer(h)) for layer in (self.query, self.key, self.value))
         mixed = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
         out: Tensor = self.out(mixed.transpose(1, 2).reshape(h.shape))
         return out
 
     def _by_head(self, h: Tensor) -> Tensor:
-        users, places, dim = h.shape
-        return h.view(users, places, self.heads, dim // self.heads).transpose(1, 2)
+        users, positions, dim = h.shape
+        return h.view(users, positions, self.heads, dim // self.heads).transpose(1, 2)
 
 
 class SASRecNetwork(Network):
-    """Vectors of items and places, and blocks of self-attention."""
+    """Vectors of items and positions, and blocks of self-attention."""
 
     def __init__(
         self,
@@ -102,15 +102,15 @@ class SASRecNetwork(Network):
         """Return the sequences of some users: all but the last item, and what came next."""
         starts, items = self.sequences.starts, self.sequences.items
         lengths = np.minimum(np.diff(starts)[users] - 1, self.length)
-        places = np.arange(int(lengths.max()))
-        is_real = places < lengths[:, None]
-        at = np.where(is_real, starts[users + 1][:, None] - 1 - lengths[:, None] + places, 0)
+        positions = np.arange(int(lengths.max()))
+        is_real = positions < lengths[:, None]
+        at = np.where(is_real, starts[users + 1][:, None] - 1 - lengths[:, None] + positions, 0)
         known, nexts = items[at] * is_real, items[np.where(is_real, at + 1, 0)] * is_real
         before, after = (torch.from_numpy(array.astype(np.int64)) for array in (known, nexts))
         return Places(before, after, torch.from_numpy(is_real), torch.from_numpy(lengths))
 
     def forward(self, batch: Places) -> Tensor:
-        """Return norm(h) : (users, places, dim)."""
+        """Return norm(h) : (users, positions, dim)."""
         dim = self.items.shape[1]
         from_end = self.length - batch.lengths[:, None] + torch.arange(batch.items.shape[1])
         h = functional.embedding(batch.items, self.items) * dim**0.5
