@@ -24,7 +24,7 @@ from benchmarks._machine import seconds
 from relae import EASE, RDLAE, Interactions
 from relae.baselines import ItemKNN, LastItemKNN, Markov, Popularity, SASRec
 from relae.evaluation import Evaluation, Split, evaluate, leave_last_out
-from relae.models._next_item import NextItem
+from relae.models import NextItem
 
 
 def load(*, by_file: bool = True) -> Interactions:

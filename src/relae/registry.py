@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relae.recommender import HistoryRecommender
 
 _ROOMS = {
-    "relae.models": ("DAN", "RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE", "DEQL"),
+    "relae.models": ("DAN", "RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE", "DEQL", "NextItem"),
     "relae.baselines": (
         *("Random", "Popularity", "Trending", "ItemKNN", "ContentKNN", "IALS", "GFCF"),
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import relae
 from relae import LAE, RLAE, DataError, Interactions, PlanError
+from relae.evaluation import leave_last_out
 from relae.linalg import Sequences
-from relae.models._next_item import NextItem
+from relae.models import NextItem
 from relae.models._source_target import MatrixRows, StepRows, regress
 from relae.solvers import Local, Primal, as_solver
+from relae.tuning import tune
 
 from ..oracles import csr, example
 
@@ -74,7 +77,7 @@ def dense_history(x, times, fade):
 
 @pytest.mark.parametrize("solver", EVERY_SOLVER)
 @pytest.mark.parametrize(
-    ("fading", "length", "dropout"), [(0.8, 100, 0.0), (0.0, 100, 0.0), (0.8, 1, 0.0), (1.5, 3, 0.3), (10.0, 4, 0.0)]
+    ("fading", "length", "dropout"), [(0.8, 100, 0.0), (0.0, 100, 0.0), (0.8, 1, 0.0), (1.5, 3, 0.3), (2.0, 4, 0.0)]
 )
 def test_every_solver_gives_the_closed_form(solver, fading, length, dropout):
     exact = as_solver(solver, dtype="float64") if isinstance(solver, str) else Local(ITEMS, dtype="float64")
@@ -179,6 +182,7 @@ def test_an_order_of_a_history_counts_and_a_set_has_none():
     np.testing.assert_allclose(listed, 3**-0.8 * b[1] + 2**-0.8 * b[4] + b[7], atol=1e-6)
     np.testing.assert_allclose(other, 3**-0.8 * b[7] + 2**-0.8 * b[4] + b[1], atol=1e-6)
     np.testing.assert_allclose(without, b[1] + b[4] + b[7], atol=1e-6)
+    np.testing.assert_allclose(model.score({1, 4, 7}), without, atol=1e-6)
     matrix = csr(np.eye(ITEMS)[[1, 4, 7]].sum(axis=0, keepdims=True))
     ids, _ = model.recommend(matrix, 3, times=np.array([10, 20, 30]))
     assert ids[0].tolist() == model.recommend([1, 4, 7], 3)[0].tolist()
@@ -190,8 +194,26 @@ def test_explanations_sum_to_the_score(solver):
     why = model.explain([1, 4, 7], 2)
     np.testing.assert_allclose(why.score, model.score([1, 4, 7])[2], rtol=1e-4)
     assert set(why.items) == {1, 4, 7}
+    matrix = csr(np.eye(ITEMS)[[1, 4, 7]].sum(axis=0, keepdims=True))
+    timed = model.explain(matrix, 2, times=np.array([3, 2, 1]))
+    np.testing.assert_allclose(timed.score, model.score([7, 4, 1])[2], rtol=1e-4)
     parts = dict(zip(why.items, why.contributions, strict=True))
     np.testing.assert_allclose(parts[4], 2**-0.8 * model.weights()[4, 2], rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", ["fitted", "auto"])
+@pytest.mark.parametrize("solver", EVERY_SOLVER)
+def test_a_folder_keeps_it(solver, form, tmp_path):
+    model = NextItem(2.0, 0.7).fit(DATA, solver=solver)
+    model.save(tmp_path / "model", form=form, histories=DATA)
+    opened = relae.load(tmp_path / "model")
+    opened_again = relae.store.open_model(tmp_path / "model")
+    np.testing.assert_allclose(opened.score([1, 4, 7]), model.score([1, 4, 7]), atol=1e-4)
+    assert opened.facts() == model.facts()
+    kept = opened_again.histories
+    np.testing.assert_allclose(opened.score(kept), model.score(DATA), atol=1e-4)
+    moved = NextItem(2.0, 0.7).fit(DATA, solver=solver).set_params(fading=0.1)  # for the next fit only
+    np.testing.assert_allclose(moved.score([1, 4, 7]), model.score([1, 4, 7]), atol=1e-6)
 
 
 def test_what_cannot_be_fitted():
@@ -219,3 +241,12 @@ def test_a_plan_counts_what_stands_beside_the_inverse(monkeypatch):
     assert model.plan_.solver == "local"
     assert "an approximation" in str(caught[0].message)
     assert rows.bytes_beside("local", 4) == 0
+
+
+def test_tuning_searches_what_it_declares():
+    x = example(60, ITEMS, weighted=False)
+    data = Interactions(csr(x), times=np.random.default_rng(4).permutation(np.count_nonzero(x)))
+    search = tune("nextitem", leave_last_out(data), objective="ndcg@5", budget=6)
+    assert {*search.chosen_model().get_params()} == {"l2", "fading", "length", "dropout"}
+    assert len(search.trials) == 6
+    assert not any(trial.failure for trial in search.trials)

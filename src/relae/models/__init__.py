@@ -15,7 +15,7 @@ With times, all of them take `half_life` (interactions age), `fading` (the items
 `freshness` (scores rise with recent demand) and `fresh_days` (the half-life of that demand); see `TimeParameters`.
 
 Beyond the paper there are `DAN`, with users and items normalized by how active and popular they are, and `DEQL`, whose
-loss counts what dropout has kept as well.
+loss counts what dropout has kept as well; and `NextItem`, which learns what comes next from the order of interactions.
 """
 
 from typing import ClassVar, Unpack
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from relae import algebra
 from relae.algebra import Dial
 from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
+from relae.models._next_item import NextItem
 from relae.models._parameters import (
     DIALS,
     DROPOUT,
@@ -57,6 +58,7 @@ __all__ = [
     "Dial",
     "Explanation",
     "LinearAutoencoder",
+    "NextItem",
     "TimeParameters",
     "dial_values",
     "suggested_l2",

@@ -12,7 +12,7 @@ from relae.data import InteractionsLike
 from relae.errors import DataError
 from relae.linalg import FLOAT64, Arrays, Csr, Dense, Expected, Layout, Sequences, time_ranks
 from relae.models._linear import suggested_l2
-from relae.models._parameters import DROPOUT, L2
+from relae.models._parameters import DROPOUT, FADING, L2
 from relae.models._source_target import SourceTargetModel, StepRows, regress
 from relae.recommender import Parameter, Range, SequenceRecommender, State, weighted, without_faded
 from relae.solvers import Solver
@@ -51,14 +51,7 @@ class NextItem(SequenceRecommender, SourceTargetModel):
 
     PARAMETERS: ClassVar[tuple[Parameter, ...]] = (
         L2.with_default(None, search=Range(10.0, 10_000.0, log=True)),
-        Parameter(
-            "fading",
-            0.8,
-            "the power by which the items of a history fade with each later one",
-            low=0,
-            high=10,
-            search=Range(0.3, 2.0),
-        ),
+        FADING.with_default(0.8, kind="fit", search=Range(0.3, 1.5)),
         Parameter(
             "length",
             100,

@@ -387,14 +387,19 @@ class SourceTargetModel(HistoryRecommender):
         ids, scores = rank(row, k, barred=barred_columns(len(self.items_), deny=np.array([column])))
         return self.items_.take(ids[0]), scores[0]
 
-    def explain(self, history: History, item: Any) -> Explanation:
-        """Return what each item of one history adds to the score of `item`: q_i·B_ij. They sum to the score."""
-        [explanation] = self.explain_all(history, [item])
+    def explain(self, history: History, item: Any, *, times: NDArray[np.int64] | None = None) -> Explanation:
+        """Return what each item of one history adds to the score of `item`: q_i·B_ij, with q as in scores.
+
+        They sum to the score. `times` is that of `recommend`.
+        """
+        [explanation] = self.explain_all(history, [item], times=times)
         return explanation
 
-    def explain_all(self, history: History, items: Iterable[Any]) -> list[Explanation]:
+    def explain_all(
+        self, history: History, items: Iterable[Any], *, times: NDArray[np.int64] | None = None
+    ) -> list[Explanation]:
         """Return an explanation of each of several items for one history."""
-        encoded = self.encode(history)
+        encoded = self.encode(history, times=times)
         if encoded.matrix.shape[0] != 1:
             raise DataError(f"an explanation is of one history, got {encoded.matrix.shape[0]:,}")
         weighed = self.weigh(*encoded.batch(0, 1))

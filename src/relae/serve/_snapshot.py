@@ -166,7 +166,7 @@ class Snapshot:
             **self.dial_values({}),
             "dials": list(model.dials),
             "xi_interval": list(model.xi_interval_) if "xi" in model.dials else None,
-            "user_norm": model.user_norm_ if model.closed_form else None,
+            "user_norm": model.user_norm_ if "xi" in model.dials else None,
             "title": info["title"],
             "data": info["data"],
             "fitted": {name: value for name, value in info["fitted"].items() if name != "plan"},
