@@ -115,7 +115,7 @@ def odd(tmp_path):
 
 ODD = (
     *("--user", "who is it", "--item", "what's had", "--rating", "stars", "--min-rating", 2),
-    *("--weight", "amount", "--weighting", "log", "--timestamp", "day", "--half-life", 1e12),
+    *("--weight", "amount", "--weighting", "log", "--timestamp", "day"),
     *("--min-user-count", 2, "--min-item-count", 3),
     *("--feature-columns", "genres,year", "--separator", "genres=;", "--feature-weight", 0.5),
 )

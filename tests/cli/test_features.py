@@ -237,17 +237,19 @@ def test_a_search_and_its_report_are_about_new_items(table, given, tmp_path, she
 # --- weights -----------------------------------------------------------------------------------------------------
 
 
-def test_amounts_and_ages_are_weights(dated, tmp_path, shell):
-    given = ("--weight", "amount", "--timestamp", "ts", "--weighting", "log", "--half-life", 2000)
-    shell.ok("fit", dated, *given, "--l2", 10, "--out", tmp_path / "m")
-    plain = Interactions.read(dated, weight="amount", weighting="linear", timestamp="ts")
-    weights = np.log2(1 + plain.matrix.data) * 0.5 ** ((plain.times.max() - plain.times) / 2000)
-    np.testing.assert_allclose(store.open_model(tmp_path / "m").histories.matrix.data, weights, rtol=1e-5)
-    model = RDLAE(l2=10.0).fit(plain.weighted("log", half_life=2000))
-    rows = pl.read_csv(shell.ok("recommend", tmp_path / "m", "--histories", dated, *given, "--k", 2).encode())
-    ids, scores = model.recommend(plain.weighted("log", half_life=2000), 2)
-    assert rows["item"].to_list() == ids.ravel().tolist()
-    np.testing.assert_allclose(rows["score"], scores.ravel(), rtol=1e-4)
+def test_amounts_are_weights_and_ages_are_the_models(dated, tmp_path, shell):
+    given = ("--weight", "amount", "--timestamp", "ts", "--weighting", "log")
+    shell.ok("fit", dated, *given, "--l2", 10, "--half-life", 2000, "--fading", 0.5, "--out", tmp_path / "m")
+    plain = Interactions.read(dated, weight="amount", weighting="log", timestamp="ts")
+    saved = store.open_model(tmp_path / "m").histories
+    assert np.array_equal(saved.matrix.data, plain.matrix.data)
+    assert np.array_equal(saved.times, plain.times)
+    model = RDLAE(l2=10.0, half_life=2000, fading=0.5).fit(plain)
+    for source in (("--histories", dated, *given), ("--all-users",)):
+        rows = pl.read_csv(shell.ok("recommend", tmp_path / "m", *source, "--k", 2, "--format", "csv").encode())
+        ids, scores = model.recommend(plain, 2)
+        assert rows["item"].to_list() == ids.ravel().tolist()
+        np.testing.assert_allclose(rows["score"], scores.ravel(), rtol=1e-4)
 
 
 def test_weights_are_another_search(dated, tmp_path, shell):
@@ -287,7 +289,7 @@ def test_options_of_features_need_features():
 
 
 def test_saved_columns_come_back(features):
-    columns = Columns(features=features, separator=["a=|"], feature_weight=2.0, half_life=3.0)
+    columns = Columns(features=features, separator=["a=|"], feature_weight=2.0, timestamp="ts")
     saved = json.loads(json.dumps({name: str(v) if name == "features" else v for name, v in vars(columns).items()}))
     assert Columns.from_record(saved) == columns
 

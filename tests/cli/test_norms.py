@@ -164,7 +164,7 @@ def test_dials_of_a_saved_model(dials, dan, saved, model, data, shell):
         ids, scores = turned.recommend([1000, 1005], 5)
         assert [entry["item"] for entry in answer["items"]] == list(ids)
         assert [entry["score"] for entry in answer["items"]] == pytest.approx(scores.tolist(), rel=1e-4)
-        assert [answer[name] for name in ("xi", "item_norm", "propensity")] == list(turned._dial())
+        assert {name: answer[name] for name in turned._dial()._asdict()} == turned._dial()._asdict()
         why = json.loads(shell.ok("explain", path, "--history", "1000,1005", "--item", 1009, *given, "--json"))
         assert why["score"] == pytest.approx(turned.explain([1000, 1005], 1009).score, rel=1e-5)
         weights = pl.read_csv(shell.ok("export", path, "--top", 48, *given).encode())

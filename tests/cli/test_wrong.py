@@ -100,7 +100,7 @@ WRONG = [
     ("plan online-retail --weighting log", "no columns to choose from: leave --weighting out"),
     ("recommend MODEL --histories DATA --user who --item what --weight stars", "needs its --weighting"),
     ("evaluate MODEL --on DATA --user who --item what --weight stars", "needs its --weighting: the one that the model"),
-    ("plan DATA COLUMNS --half-life 3", "--half-life 3.0 needs times: read the data with --timestamp"),
+    ("fit DATA COLUMNS --half-life 3 --out OUT", "--half-life 3.0 needs times: read the data with --timestamp"),
     ("plan DATA COLUMNS --features nowhere.csv", "nowhere.csv"),
     ("plan DATA COLUMNS --features DATA", "that item is in the table already"),
     ("plan DATA COLUMNS --feature-weight 2", "--feature-weight is for --features FILE, which is not given"),

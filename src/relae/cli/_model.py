@@ -33,10 +33,12 @@ def require(model: HistoryRecommender, ability: bool, feature: str) -> Any:
 
 
 def format_dials(answer: Mapping[str, Any]) -> str:
-    """Return the dials of a result as text, such as "ξ = 0.4, α = 0.1"; dials that are 0 are left out, except ξ."""
-    values = ((dial, answer[dial.name]) for dial in DIALS)
+    """Return the dials of a result as text, such as "ξ = 0.4, α = 0.1"; what changes nothing is left out, except ξ."""
+    values = {dial: answer[dial.name] for dial in DIALS if dial.name != "fresh_days" or answer["freshness"]}
     return ", ".join(
-        f"{dial.label} = {value:g}" for dial, value in values if value or (dial.name == "xi" and value is not None)
+        f"{dial.label} = {value:g}"
+        for dial, value in values.items()
+        if value or (dial.name == "xi" and value is not None)
     )
 
 
