@@ -56,6 +56,17 @@ def site(folder):
 
 
 @pytest.fixture(scope="module")
+def timed(data, tmp_path_factory):
+    """A service whose model was fitted with times."""
+    path = tmp_path_factory.mktemp("timed") / "model"
+    times = 10**9 + np.random.default_rng(3).integers(0, 90 * 86_400, data.matrix.nnz)
+    model = RDLAE(l2=50, dropout=0.3, xi=0.3, half_life=60, fading=0.25, freshness=0.1, fresh_days=5)
+    store.save(model.fit(data.replace(times=times)), path)
+    with serving(path, log=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
 def chromium():
     with headless() as driver:
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
@@ -643,6 +654,105 @@ def test_the_ends_are_called_what_they_are(page, site, model):
         assert ("smaller ξ" in page.one("#xi-words").text) == (taste is unusual)
     assert seen[0] == ("popular", "long tail")
     assert seen[1] in [("long tail", "popular"), ("less popular", "more popular")]
+
+
+def test_freshness_ranks_anew_for_the_keyboard(page, timed):
+    page.open(link(taste=TASTE[:2], k=20), site=timed)
+    own = recommended(timed, TASTE[:2], k=20)
+    page.until_ranked(own)
+    assert (page.one("#freshness-value").text, page.texts("#fresh .link")) == ("0.100", ["model’s own"])
+    page.one("#freshness").send_keys("\ue010")  # End
+    wanted = recommended(timed, TASTE[:2], k=20, freshness=1)
+    page.until_ranked(wanted)
+    assert page.texts(".mark > [aria-hidden]") == [mark for mark in moves(own, wanted) if mark]
+    assert "since freshness 0.100" in page.one("#status").text
+    assert page.texts(".in-hand label") == ["Freshness 1.000"]
+    page.press("HOME")
+    timeless = recommended(timed, TASTE[:2], k=20, freshness=0)
+    page.until_ranked(timeless)
+    assert len({tuple(own), tuple(wanted), tuple(timeless)}) == 3
+    page.press("ARROW_RIGHT", "ARROW_RIGHT", "ARROW_RIGHT")
+    page.settle()
+    assert page.one("#freshness-value").text == "0.005"
+    assert "freshness=0.005" in page.driver.current_url
+    path = ask(timed, "v1/path", {"history": TASTE[:2], "k": 20, "item_norms": RARITIES, "freshness": 0.005})["path"]
+    ends = " to ".join(about(path[at]["popularity"]) for at in (0, -1))  # the chart is still along rarity
+    assert f"From popular to rare, users per item go from {ends}" in page.one("#chart svg").get_attribute("aria-label")
+    page.one("#fresh .link").click()
+    page.until_ranked(own)
+    assert page.focused == "freshness"
+
+
+def test_freshness_is_in_the_link_and_counts_beside_the_others(page, timed):
+    turned = {"freshness": 0.35, "item_norm": 0.2, "xi": 0.1}
+    page.open(link(taste=TASTE[:2], **turned), site=timed)
+    page.until_ranked(recommended(timed, TASTE[:2], **turned))
+    assert page.one("#freshness-value").text == "0.350"
+    assert page.texts("#fresh .ends span:not(.brief)") == ["timeless", "fresh"]
+    assert page.one("#freshness").get_attribute("aria-label") == "Freshness, from timeless to fresh"
+    assert "5 days ago counts half" in page.one("#freshness-words").text
+    spoken = "at rarity +0.20, freshness 0.350 and ξ 0.100"
+    page.until(lambda: spoken in page.one("#live").get_attribute("textContent"), "silence")
+
+
+def test_demand_is_a_reason(page, timed):
+    page.open(link(taste=TASTE[:2], k=20), site=timed)
+    answer = ask(timed, "v1/recommend", {"history": TASTE[:2], "k": 20, "explain": True})
+    page.until_ranked(ids(answer))
+    seen = set()
+    for row, item in zip(page.texts(".row .why"), answer["items"], strict=True):
+        most = max(item["demand_share"], item["because"][0]["share"])
+        words = f"in demand now {item['demand_share']:.0%}".replace("%", "\u202f%")
+        assert (words in row) == (item["demand_share"] >= 0.2 * most)
+        if item["demand_share"] == most:
+            assert row.startswith(words)
+        seen.add(row.startswith("in demand now"))
+    assert True in seen
+    page.one("#freshness").send_keys("\ue011")  # Home
+    page.until_ranked(recommended(timed, TASTE[:2], k=20, freshness=0))
+    assert not any("in demand" in row for row in page.texts(".row .why"))
+
+
+def test_every_step_of_freshness_is_a_value_of_its_own(page):
+    page.open()
+    script = """
+        const [own, most, done] = arguments;
+        import('/static/dial.js').then(({ Scale, STEPS }) => {
+          const scale = new Scale([0, most], own, [0, 10], { power: 1.5 });
+          const steps = Array.from({ length: STEPS + 1 }, (_, step) => step);
+          done(steps.map(step => [scale.step(scale.value(step) ?? own), scale.value(step) ?? own]));
+        });
+    """
+    for own, most in ((0, 1), (0.1, 1), (2.56, 5.12), (10, 10)):
+        steps, values = zip(*page.driver.execute_async_script(script, own, most), strict=True)
+        assert list(steps) == list(range(101))
+        assert np.all(np.diff(values) > 0)
+        assert (values[0], values[-1]) == (0, most)
+        assert values[1] < most / 500  # finer near 0
+
+
+def test_a_model_without_times_has_no_freshness(page, site):
+    page.open(link(taste=TASTE[:2], freshness=0.3))
+    page.until_ranked(recommended(site, TASTE[:2]))
+    assert "freshness 0.3, and this model has no freshness" in page.one("#notices").text
+    assert not page.one("#fresh").is_displayed()
+    assert "half-life" not in page.one("#footer").text
+
+
+def test_the_footer_names_the_parameters_of_time(page, timed):
+    page.open(site=timed)
+    page.until(lambda: page.one("#footer").text, "no footer")
+    words = "RDLAE, l2 50, dropout 0.3, ξ 0.3, half-life 60 days, fading 0.25, freshness 0.1 over 5 days"
+    assert words in page.one("#footer").text
+
+
+@pytest.mark.parametrize("width", [320, 900, 1200])
+def test_three_dials_have_room(page, timed, width):
+    page.view(width).open(link(taste=TASTE[:2], freshness=0.999), site=timed)
+    page.until(lambda: len(page.ranked) == 10 and page.all("#chart svg"), "no recommendations")
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    assert page.run("return [...document.querySelectorAll('.dial-line')].every(e => e.scrollWidth <= e.clientWidth)")
+    assert page.run(CONTRASTS) == []
 
 
 def test_rows_glide_unless_motion_is_unwanted(page, site):

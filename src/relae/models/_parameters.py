@@ -88,6 +88,7 @@ HALF_LIFE = Parameter(
     "the age in days at which an interaction counts half in the fit; by default age does not matter",
     low=0,
     above=True,
+    effect="The half-life, the age in days at which an interaction counts half in the fit",
     option=True,
 )
 FADING = Parameter(
@@ -98,6 +99,7 @@ FADING = Parameter(
     low=FADING_LIMITS[0],
     high=FADING_LIMITS[1],
     kind="dial",
+    effect="Fading, by which the latest items of a history count most",
     option=True,
 )
 FRESHNESS = Parameter(
@@ -108,6 +110,7 @@ FRESHNESS = Parameter(
     low=FRESHNESS_LIMITS[0],
     high=FRESHNESS_LIMITS[1],
     kind="dial",
+    effect="Freshness, which adds to the scores of items that are in demand now",
     option=True,
 )
 FRESH_DAYS = Parameter(
@@ -117,6 +120,7 @@ FRESH_DAYS = Parameter(
     low=FRESH_DAYS_LIMITS[0],
     high=FRESH_DAYS_LIMITS[1],
     kind="dial",
+    effect="The days in which the demand counted for freshness halves",
     option=True,
 )
 

@@ -14,6 +14,7 @@ from relae.report.sections.made import draw_made
 from relae.report.sections.samples import draw_samples
 from relae.report.sections.search import draw_search
 from relae.report.sections.similar import draw_similar
+from relae.report.sections.time import draw_time
 from relae.report.sections.trade_off import draw_trade_off
 from relae.report.sections.trials import draw_trials
 
@@ -62,6 +63,7 @@ def _list_sections(report: Report) -> list[Section]:
         *([("trade-off", "The trade-off", draw_trade_off)] if is_family else []),
         ("accuracy", "How accurate it is", draw_accuracy),
         *([(dial.name, f"What {dial.symbol} does", draw_dial)] if dial is not None else []),
+        *([("time", "What time does", draw_time)] if is_family else []),
         ("search", "What was searched", draw_search if is_family else draw_trials),
         ("learning", "How it learned", draw_learning),
         ("data", "The data", draw_data),

@@ -28,6 +28,8 @@ class Searched:
         What stands before its value in a sentence.
     effect : str
         What it does, as the beginning of a sentence.
+    is_time : bool
+        Whether it is a parameter of time.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Searched:
     neutral: float | None = None
     phrase: str = ""
     effect: str = ""
+    is_time: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +149,11 @@ class Report:
     def extras(self) -> list[Searched]:
         """The parameters that other models of the same search do not have."""
         return [searched for searched in self.space if searched.neutral is not None]
+
+    @property
+    def time(self) -> list[Searched]:
+        """The parameters of time."""
+        return [searched for searched in self.space if searched.is_time]
 
     @property
     def configurations(self) -> int:

@@ -15,12 +15,16 @@ _SHOWN_HISTORY = 10  # items of a history that the report shows
 
 @dataclass(frozen=True)
 class Pick:
-    """A recommended item: whether the user really has it (`hit`), and the items of the history that explain it."""
+    """A recommended item: whether the user really has it (`hit`), and the items of the history that explain it.
+
+    `demand_share` is the part of the score that the recent demand for the item adds.
+    """
 
     item: Item
     score: float
     hit: bool
     because: Sequence[tuple[Item, float]]  # items of the history, each with its share of the score
+    demand_share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,28 +71,31 @@ def _make_sample(catalog: Catalog, split: Split, user: int, label: str, k: int) 
     model, history = catalog.model, split.histories[[user]]
     truth = set(split.truth.indices[slice(*split.truth.indptr[user : user + 2])].tolist())
     seen = None if split.seen is None else split.seen[[user]]
-    columns, scores = model.recommend(history, k, seen=seen, allow=cast(Any, split.candidates))
+    own = slice(*split.histories.indptr[user : user + 2])
+    times = None if split.history_times is None else split.history_times[own]
+    columns, scores = model.recommend(history, k, seen=seen, times=times, allow=cast(Any, split.candidates))
     # From an item of the history to the sum of its shares in all recommendations.
     explained: dict[int, float] = dict.fromkeys(history.indices.tolist(), 0.0)
     picks = []
     for column, score in zip(columns[0].tolist(), scores[0].tolist(), strict=True):
         if column < 0:  # fewer than k items can be recommended
             break
-        shares = _explain(model, history, column) if model.explains else []
+        shares, demand = _explain(model, history, times, column) if model.explains else ([], 0.0)
         for other, share in shares:
             explained[other] += max(share, 0.0)
         reasons = [(catalog.record(other), share) for other, share in shares[:2] if share > 0]
-        picks.append(Pick(catalog.record(column), float(score), column in truth, reasons))
+        picks.append(Pick(catalog.record(column), float(score), column in truth, reasons, demand))
     shown = sorted(explained, key=lambda column: (-explained[column], column))[:_SHOWN_HISTORY]
     return Sample(label, [catalog.record(column) for column in shown], len(explained), len(truth), picks)
 
 
-def _explain(model: Any, history: Any, column: int) -> list[tuple[int, float]]:
-    """Return the columns of a history with their shares in the score of an item, the largest first."""
+def _explain(model: Any, history: Any, times: Any, column: int) -> tuple[list[tuple[int, float]], float]:
+    """Return a history's columns with their shares in an item's score, the largest first, and the demand's share."""
     [item] = model.items_.take(np.array([column]))
-    explanation = model.explain(history, item)
+    [explanation] = model.explain_all(history, [item], times=times)
     columns = model.items_.positions(explanation.items)
-    return [(int(c), float(share)) for c, share in zip(columns, explanation.shares, strict=True)]
+    shares = [(int(c), float(share)) for c, share in zip(columns, explanation.shares, strict=True)]
+    return shares, float(explanation.demand_share)
 
 
 def find_neighbours(model: HistoryRecommender, k: int = 5) -> list[Neighbours]:

@@ -79,10 +79,32 @@ def nothing(number: float) -> str:
     return ""
 
 
+def time(values: Mapping[str, Any]) -> list[str]:
+    """Return those parameters of time that change something, each in words."""
+    parts = []
+    if (half_life := values.get("half_life")) is not None:
+        parts.append(f"a half-life of {_days(half_life)}")
+    if fading := values.get("fading", 0.0):
+        parts.append(f"a fading of {number(fading)}")
+    if freshness := values.get("freshness", 0.0):
+        parts.append(f"a freshness of {number(freshness)} by a demand that halves in {_days(values['fresh_days'])}")
+    return parts
+
+
+def _days(days: float) -> str:
+    return "1 day" if days == 1 else f"{number(days)} days"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence: "a", "a and b", "a, b and c"."""
+    return ", ".join(parts[:-1]) + f" and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
 def setting(space: Sequence[Searched], values: Mapping[str, Any], but: Searched | None = None) -> str:
     """Return a configuration, without one parameter and without what changes nothing."""
-    shown = [each for each in space if each != but and values[each.name] != each.neutral]
-    return ", ".join(f"{each.symbol} {number(values[each.name])}" for each in shown)
+    shown = [each for each in space if each != but and not each.is_time and values[each.name] != each.neutral]
+    parts = [f"{each.symbol} {number(values[each.name])}" for each in shown]
+    return ", ".join(parts + (time(values) if any(each.is_time for each in space) else []))
 
 
 def odds(p_value: float) -> str:

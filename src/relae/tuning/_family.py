@@ -45,12 +45,16 @@ def symbol(name: str) -> str:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Return what a report says of a parameter: its symbol, where it changes nothing, and its effect in words."""
+    """Return what a report says of a parameter: its symbol, where it changes nothing, and its effect in words.
+
+    `is_time` tells whether it is one of the parameters of time.
+    """
     return {
         "symbol": symbol(name),
         "neutral": _NEUTRAL.get(name),
         "phrase": f"a norm of {_DECLARED[name].title} {symbol(name)} of" if name in _NEUTRAL else symbol(name),
         "effect": _DECLARED[name].effect if name in _DECLARED else "",
+        "is_time": name in _time.NAMES,
     }
 
 

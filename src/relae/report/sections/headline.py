@@ -18,11 +18,11 @@ def draw_headline(report: Report, sections: Sequence[tuple[str, str]]) -> Markup
     where = tag("nav", tag("ul", *(tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)))
     k = report.k
     parameters = _family_parameters(report) if report.dials else _parameters(report)
-    listed = ", ".join(parameters[:-1]) + f" and {parameters[-1]}" if len(parameters) > 1 else parameters[0]
     main = report.results[0].estimate("ndcg", k)
     lead = join(
         tag("strong", report.model_name),
-        f" with {listed} was chosen among {in_count(report.configurations, 'configuration')} {_reason(report)}",
+        f" with {words.listed(parameters)} was chosen among {in_count(report.configurations, 'configuration')} ",
+        _reason(report),
         describe_constraint(report),
         ". ",
         None if main is None else _judges(report, main.users),
@@ -53,10 +53,12 @@ def _reason(report: Report) -> str:
 
 
 def _family_parameters(report: Report) -> list[str]:
-    own = [each for each in report.space if each.neutral is None and each.name in report.run.model.get_params()]
+    plain = [each for each in report.space if each.neutral is None and not each.is_time]
+    own = [each for each in plain if each.name in report.run.model.get_params()]
     parameters = [f"{each.symbol} {words.number(report.point[each.name])}" for each in own]
     more = [each for each in report.extras if report.point[each.name] != each.neutral]
-    return parameters + [f"{each.phrase} {words.number(report.point[each.name])}" for each in more]
+    parameters += [f"{each.phrase} {words.number(report.point[each.name])}" for each in more]
+    return parameters + (words.time(report.point) if report.time else [])
 
 
 def _parameters(report: Report) -> list[str]:

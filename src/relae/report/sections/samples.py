@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from relae._common.words import in_count
-from relae.catalog import Item
+from relae.catalog import IN_DEMAND, Item
 from relae.report import _words as words
 from relae.report._charts import bar
 from relae.report._html import Markup, join, tag
 from relae.report._report import Report
-from relae.report._samples import Sample
+from relae.report._samples import Pick, Sample
+
+_WORTH = 0.01  # the share from which an item is named beside the demand
 
 
 def write_name(item: Item, most: int = 90) -> Markup:
@@ -81,7 +83,7 @@ def _draw_sample(sample: Sample) -> Markup:
                         in_count(pick.item["popularity"], "user"),
                         class_="score",
                     ),
-                    tag("span", *_write_reasons(pick.because), class_="why"),
+                    tag("span", *_write_reasons(pick), class_="why"),
                 )
                 for rank, pick in enumerate(sample.picks, start=1)
             ),
@@ -91,10 +93,12 @@ def _draw_sample(sample: Sample) -> Markup:
     )
 
 
-def _write_reasons(because: Sequence[tuple[Item, float]]) -> list[object]:
-    if not because:
-        return []
-    parts: list[object] = ["because of "]
+def _write_reasons(pick: Pick) -> list[object]:
+    parts: list[object] = []
+    if pick.demand_share > 0:
+        parts += [IN_DEMAND, f" ({words.percent(pick.demand_share)})"]
+    because = [(item, share) for item, share in pick.because if not parts or share >= _WORTH]
     for rank, (item, share) in enumerate(because):
-        parts += [" and " if rank else "", write_name(item, 60), f" ({words.percent(share)})"]
+        before = " and " if rank else ", because of " if parts else "because of "
+        parts += [before, write_name(item, 60), f" ({words.percent(share)})"]
     return parts

@@ -44,8 +44,8 @@ def draw_search(report: Report) -> Markup:
         ),
         figure(
             lambda width: _draw_map(report, width),
-            f"Each circle is {f'a pair of {pair}' if report.extras else 'one inversion'}; the stronger, the "
-            f"better its best {words.metric(report.objective)} over all {dial}{_scaling(report)}",
+            f"Each circle is {f'a pair of {pair}' if report.extras or report.time else 'one inversion'}; the stronger, "
+            f"the better its best {words.metric(report.objective)} over all {dial}{_scaling(report)}",
         ),
         _extras(report) if report.extras else None,
         table("The best of each model, by the validation users", heads, rows),
@@ -55,7 +55,9 @@ def draw_search(report: Report) -> Markup:
 
 def _scaling(report: Report) -> str:
     more = [each.symbol for each in report.extras if not each.is_dial]
-    return f" and norms. A larger {more[0]} wants a smaller {report.fitted[0].symbol}." if more else "."
+    over = [*(["norms"] if more else []), *(["parameters of time"] if report.time else [])]
+    text = "".join(f" and {name}" for name in over) + "."
+    return text + f" A larger {more[0]} wants a smaller {report.fitted[0].symbol}." if more else text
 
 
 def _remarks(report: Report) -> list[str]:
@@ -79,13 +81,14 @@ def _searched(report: Report) -> str:
 
 
 def _price(report: Report) -> str:
-    pair, dial = " and ".join(each.symbol for each in report.fitted[:2]), report.dials[0].symbol
+    fits = [each.symbol for each in report.fitted[:2]]
+    dials = [report.dials[0].symbol]
     if report.extras:
-        names = pair.replace(" and ", ", ")
-        return (
-            f"each {names} and norm of users costs one inversion, and all its {dial} and norms of items come with it."
-        )
-    return f"each pair of {pair} costs one inversion, and all its {dial} come with it."
+        fits, dials = [*fits, "norm of users"], [*dials, "norms of items"]
+    fits += ["half-life" for each in report.time if not each.is_dial]
+    dials += ["parameters of time"] if report.time else []
+    each = f"pair of {words.listed(fits)}" if len(fits) == 2 else words.listed(fits)
+    return f"each {each} costs one inversion, and all its {words.listed(dials)} come with it."
 
 
 def _extras(report: Report) -> Markup:
@@ -117,7 +120,7 @@ def _draw_values(report: Report, searched: Searched, width: float) -> Markup:
     groups: dict[float, list[Point]] = {}
     for point in report.tuning.points:
         groups.setdefault(point.parameters[searched.name], []).append(point)
-    best = {norm: _best(groups[norm], report.objective) for norm in sorted(groups)}
+    best = {norm: best_value(groups[norm], report.objective) for norm in sorted(groups)}
     known = {norm: value for norm, value in best.items() if isfinite(value)}
     x = Scale(*around(list(best)), 52, width - 12)
     y = Scale(*around(list(known.values()), 0.12), height - 44, 34)
@@ -146,7 +149,7 @@ def _draw_map(report: Report, width: float) -> Markup:
     for trial in report.trials:
         pair = trial.parameters[across.name], trial.parameters[up.name]
         pairs.setdefault(pair, []).extend(trial.points)
-    best = {pair: _best(points, report.objective) for pair, points in pairs.items()}
+    best = {pair: best_value(points, report.objective) for pair, points in pairs.items()}
     positive = [at for at, _ in best if at > 0] or [1.0]
     x = Scale(min(positive) / 1.5, max(positive) * 1.5, 52, width - 12, log=True)
     y = Scale(-0.06, max(0.3, max(at for _, at in best)) + 0.06, height - 44, 34)
@@ -183,6 +186,7 @@ def _draw_map(report: Report, width: float) -> Markup:
     )
 
 
-def _best(points: Sequence[Point], name: str) -> float:
+def best_value(points: Sequence[Point], name: str) -> float:
+    """Return the best value of a metric, NaN if none is known."""
     known = [point.metrics[name] for point in points if isfinite(point.metrics[name])]
     return max(known) if known else float("nan")

@@ -5,16 +5,23 @@ import { el } from "./dom.js";
 export const STEPS = 100;
 
 export class Scale {
-  // From `low` to `high`, which the rounding of the ends may pass, but not the `limits`; `own` is the model's.
-  constructor([low, high], own, limits, signed = false) {
-    Object.assign(this, { low, high, own, limits, signed });
-    const step = (high - low) / STEPS;
-    this.digits = step > 0 ? Math.min(8, Math.max(2, Math.ceil(-Math.log10(step)))) : 3;
+  // From `low` to `high`, which the rounding of the ends may pass, but not the `limits`; `own` is the model's. With a
+  // `power` above 1 the steps are finer near `low`.
+  constructor([low, high], own, limits, { signed = false, power = 1 } = {}) {
+    Object.assign(this, { low, high, own, limits, signed, power });
+    const least = (high - low) / STEPS ** power; // the first step
+    this.digits = least > 0 ? Math.min(8, Math.max(2, Math.ceil(-Math.log10(least) - 1e-9))) : 3;
   }
 
   // The place of a value on the dial, from 0 to 1.
   at(value) {
-    return this.high > this.low ? Math.min(1, Math.max(0, (value - this.low) / (this.high - this.low))) : 0;
+    if (this.high <= this.low) return 0;
+    return Math.min(1, Math.max(0, (value - this.low) / (this.high - this.low))) ** (1 / this.power);
+  }
+
+  // The value at a place.
+  #from(at) {
+    return this.low + (this.high - this.low) * at ** this.power;
   }
 
   step(value) {
@@ -27,13 +34,12 @@ export class Scale {
     const unit = 10 ** this.digits;
     const round = step <= 0 ? Math.floor : step >= STEPS ? Math.ceil : Math.round;
     const [least, most] = this.limits;
-    return Math.min(most, Math.max(least, round((this.low + ((this.high - this.low) * step) / STEPS) * unit) / unit));
+    return Math.min(most, Math.max(least, round(this.#from(step / STEPS) * unit) / unit));
   }
 
   // Some values from end to end.
   spread(points) {
-    const at = (i) => this.low + ((this.high - this.low) * i) / Math.max(1, points - 1);
-    return Array.from({ length: points }, (_, i) => Number(at(i).toFixed(6)));
+    return Array.from({ length: points }, (_, i) => Number(this.#from(i / Math.max(1, points - 1)).toFixed(6)));
   }
 
   written(value) {
@@ -47,7 +53,7 @@ export class Knob {
   scale = null;
 
   // `field` is what the service calls it, `name` and `label` what a person does. `along` says which way it goes, `path`
-  // what its path is asked for with, and `read` what there is to say of that path.
+  // what its path is asked for with (null: it has none), and `read` what there is to say of that path.
   constructor(host, { field, name, label, along, path, read }, { turn, rest }) {
     Object.assign(this, { host, field, name, label, along, path, read, turn: (step) => turn(this, step), rest });
     const slider = { id: field, type: "range", min: 0, max: STEPS, step: 1, "aria-describedby": `${field}-words` };
@@ -134,4 +140,11 @@ export function ofRarity(path = null) {
   if (still) return { ...ends, words: "Rarity does not change this list." };
   if (users < 0 || (users === 0 && tail > 0)) return ends;
   return { ...ends, tail: "none", words: "For this list the right end is no rarer than the left one." };
+}
+
+// Freshness adds what is in demand now, counted so that it halves in so many days.
+export function ofFreshness(days) {
+  const span = days === 1 ? "a day" : `${Number(days.toPrecision(3))} days`;
+  const words = `Further right is what is in demand now. What was wanted ${span} ago counts half.`;
+  return { low: "timeless", high: "fresh", tail: "none", words };
 }

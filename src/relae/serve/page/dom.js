@@ -35,6 +35,9 @@ export const about = (value) => (value >= 100 ? whole : short).format(value);
 export const share = (value) => percent.format(value).replace("%", "\u202f%");
 export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 
+// "a", "a and b", "a, b and c"
+export const listed = (words) => [words.slice(0, -1).join(", "), words.at(-1)].filter(Boolean).join(" and ");
+
 // An item without a title is called by its id.
 export const nameOf = (item) => (item.title && item.title.trim() ? item.title : String(item.item));
 

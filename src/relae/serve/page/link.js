@@ -5,17 +5,20 @@ export const SIZES = [10, 20, 50];
 // What may be turned: by the names of the service, which takes no values beyond these.
 export const DIALS = Object.freeze({
   item_norm: { called: "rarity", least: -1, most: 2 },
+  freshness: { called: "freshness", least: 0, most: 10 },
   xi: { called: "ξ", least: 0, most: 1 },
 });
 
-export const EMPTY = Object.freeze({ taste: [], user: null, item_norm: null, xi: null, k: SIZES[0], deny: [] });
+// No dial is turned: null stands for the model's own value.
+export const UNTURNED = Object.freeze(Object.fromEntries(Object.keys(DIALS).map((name) => [name, null])));
+
+export const EMPTY = Object.freeze({ taste: [], user: null, ...UNTURNED, k: SIZES[0], deny: [] });
 
 export function write(state) {
   const parts = new URLSearchParams();
   if (state.user !== null) parts.append("user", state.user);
   for (const id of state.taste) parts.append("taste", id);
-  if (state.item_norm !== null) parts.append("item_norm", state.item_norm);
-  if (state.xi !== null) parts.append("xi", state.xi);
+  for (const name of Object.keys(DIALS)) if (state[name] !== null) parts.append(name, state[name]);
   if (state.k !== EMPTY.k) parts.append("k", state.k);
   for (const id of state.deny) parts.append("deny", id);
   return parts.toString();

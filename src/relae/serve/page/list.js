@@ -113,8 +113,9 @@ export class Rows {
     row.node.classList.remove("leaving");
     row.rank.textContent = count(i + 1);
     row.score.textContent = scoreOf(item.score);
-    row.why.replaceChildren(...reasons(item.because ?? []));
-    row.why.hidden = !item.because?.length;
+    const why = reasons(item);
+    row.why.replaceChildren(...why);
+    row.why.hidden = why.length === 0;
     const [kind, sign, words] = moved(before, String(item.item), i);
     row.mark.className = `mark ${kind}`;
     row.mark.replaceChildren(...(sign ? [el("span", { "aria-hidden": "true" }, sign), spoken(words)] : []));
@@ -129,11 +130,15 @@ function moved(before, id, i) {
   return places > 0 ? ["up", `▲ ${places}`, `up ${places}`] : ["down", `▼ ${-places}`, `down ${-places}`];
 }
 
-function reasons(because) {
-  const worth = because.filter((reason) => reason.share >= WORTH * because[0].share);
+// Items of the taste, and the demand for the item itself, the largest first.
+function reasons({ because = [], demand_share: demand = 0 }) {
+  const all = [...because, ...(demand > 0 ? [{ demand: true, share: demand }] : [])].sort((a, b) => b.share - a.share);
+  const worth = all.filter((reason) => reason.share >= WORTH * all[0].share);
+  const first = worth.find((reason) => !reason.demand);
   return worth.map((reason, i) =>
     el("span", { class: "reason" },
-      i === 0 ? "because of " : ", ", named(reason), " ", el("span", { class: "share" }, share(reason.share))));
+      i === 0 ? "" : ", ", reason === first ? "because of " : "", reason.demand ? "in demand now" : named(reason),
+      " ", el("span", { class: "share" }, share(reason.share))));
 }
 
 const scoreOf = (score) => (Math.abs(score) >= 1000 ? count(score) : score.toFixed(Math.abs(score) >= 100 ? 1 : 3));

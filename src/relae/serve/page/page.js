@@ -2,9 +2,9 @@
 
 import * as service from "./api.js";
 import { Chart } from "./chart.js";
-import { Knob, ofRarity, ofXi, Scale, STEPS } from "./dial.js";
-import { $, about, count, el, icon, named, nameOf, plural, share } from "./dom.js";
-import { DIALS, EMPTY, read, SIZES, write } from "./link.js";
+import { Knob, ofFreshness, ofRarity, ofXi, Scale, STEPS } from "./dial.js";
+import { $, about, count, el, icon, listed, named, nameOf, plural, share } from "./dom.js";
+import { DIALS, EMPTY, read, SIZES, UNTURNED, write } from "./link.js";
 import { Rows } from "./list.js";
 import { combobox } from "./search.js";
 import { Similar } from "./similar.js";
@@ -15,6 +15,7 @@ const SURPRISE = 3;
 const SIMILAR = 10;
 const AT_ONCE = 6; // titles asked for at a time
 const RARITIES = [-0.5, 0.5]; // beyond them lists are of what everybody has, or of what next to nobody has
+const FINER = 1.5; // the power by which freshness has finer steps near 0
 const POINTS = 11; // of the path along rarity, each of which costs as much as a list
 
 let state = { ...EMPTY };
@@ -100,8 +101,9 @@ function change(patch, { compare = true } = {}) {
 function restore() {
   const { state: wanted, problems } = read(location.hash);
   for (const [name, { called }] of Object.entries(DIALS)) {
-    if (dialled || wanted[name] === null) continue;
-    problems.push(`The link asks for ${called} ${wanted[name]}, and this model has no dials.`);
+    if (wanted[name] === null || model.dials.includes(name)) continue;
+    const lack = dialled ? `has no ${called}` : "has no dials";
+    problems.push(`The link asks for ${called} ${wanted[name]}, and this model ${lack}.`);
     wanted[name] = null;
   }
   if (write(wanted) === write(state) && problems.length === 0 && answer !== null) return;
@@ -158,10 +160,10 @@ function surprise() {
 // --- asking ----------------------------------------------------------------------------------------------------
 
 const who = (asked) => (asked.user === null ? { history: asked.taste } : { user: asked.user });
-const unturned = (asked) => write({ ...asked, item_norm: null, xi: null });
+const unturned = (asked) => write({ ...asked, ...UNTURNED });
 const sameList = (a, b) => unturned(a) === unturned(b);
 
-const dialsOf = ({ item_norm, xi }) => ({ item_norm, xi });
+const dialsOf = (asked) => Object.fromEntries(Object.keys(DIALS).map((name) => [name, asked[name]]));
 
 const wish = (asked) => ({ ...who(asked), k: atMost(asked.k), deny: asked.deny });
 
@@ -175,12 +177,12 @@ const ranking = new service.Latest(
   listFailed,
 );
 
-// A path goes along the dial in the hand, while the other one stands still.
+// A path goes along one dial, while the others stand still.
 const pathOf = (asked) => asked.along.field + write({ ...asked, [asked.along.field]: null });
-const pathNow = () => ({ ...state, along: inHand });
+const pathNow = () => ({ ...state, along: charting });
 
 const paths = new service.Latest(
-  (asked) => service.path({ ...wish(asked), ...asked.along.path(asked) }),
+  (asked) => service.path({ ...wish(asked), ...dialsOf(asked), [asked.along.field]: null, ...asked.along.path() }),
   (answer, asked) => {
     if (pathOf(asked) === pathOf(pathNow())) showPath(answer.path, asked.along);
   },
@@ -338,7 +340,7 @@ function showAnswer(got, asked) {
   $("status").textContent = words;
   $("captions").hidden = got.items.length === 0;
   if (dialled) showNow(asked);
-  const at = dialled ? ` at ${knobs.map((knob) => standing(knob, asked)).join(" and ")}` : "";
+  const at = dialled ? ` at ${listed(knobs.map((knob) => standing(knob, asked)))}` : "";
   const first = got.items.length > 0 ? ` First: ${nameOf(got.items[0])}.` : "";
   announce(`${plural(got.items.length, "recommendation")}${at}. ${words.replace(/\.?$/, ".")}${first}`, 700);
   leaveOut(new Set((got.unknown ?? []).map(String)));
@@ -362,7 +364,7 @@ const rarity = new Knob($("rarity"), {
   name: "rarity",
   label: "Rarity",
   along: "popular to rare",
-  path: (asked) => ({ item_norms: rarity.scale.spread(Math.min(POINTS, model.limits.xis)), xi: asked.xi }),
+  path: () => ({ item_norms: rarity.scale.spread(Math.min(POINTS, model.limits.xis)) }),
   read: ofRarity,
 }, { turn, rest });
 const xi = new Knob($("fine"), {
@@ -370,36 +372,51 @@ const xi = new Knob($("fine"), {
   name: "ξ",
   label: "Fine tuning, ξ",
   along: "the smallest ξ to the largest",
-  path: (asked) => ({ item_norm: asked.item_norm }),
+  path: () => ({}),
   read: ofXi,
 }, { turn, rest });
-const knobs = [rarity, xi];
-let inHand = rarity; // the chart is along this one
+const fresh = new Knob($("fresh"), {
+  field: "freshness",
+  name: "freshness",
+  label: "Freshness",
+  along: "timeless to fresh",
+  path: null,
+  read: () => ofFreshness(model.fresh_days),
+}, { turn, rest });
+const all = [rarity, fresh, xi];
+let knobs = all; // those that the model has
+let inHand = rarity; // the one turned last
+let charting = rarity; // the one that the chart is along: the last in the hand that has a path
 
-const chart = new Chart($("chart"), { move: (at) => turn(inHand, Math.round(at * STEPS)), end: letGo });
+const chart = new Chart($("chart"), { move: (at) => turn(charting, Math.round(at * STEPS)), end: letGo });
 
 function letGo() {
   rest();
-  inHand.input.focus({ preventScroll: true }); // the arrow keys go on from here
+  charting.input.focus({ preventScroll: true }); // the arrow keys go on from here
 }
 
 // A dial's range has the model's own value in it.
 function setScales() {
-  const own = model.item_norm;
+  const { item_norm: own, freshness } = model;
   const ends = [Math.min(RARITIES[0], own), Math.max(RARITIES[1], own)];
   const limits = (knob) => [DIALS[knob.field].least, DIALS[knob.field].most];
-  rarity.scale = new Scale(ends, own, limits(rarity), true);
+  const most = Math.min(DIALS.freshness.most, Math.max(1, 2 * freshness));
+  rarity.scale = new Scale(ends, own, limits(rarity), { signed: true });
+  fresh.scale = new Scale([0, most], freshness, limits(fresh), { power: FINER });
   xi.scale = new Scale(model.xi_interval, model.xi, limits(xi));
+  knobs = all.filter((knob) => model.dials.includes(knob.field));
+  for (const knob of all) knob.host.hidden = !knobs.includes(knob);
   for (const knob of knobs) knob.describe(knob.read());
 }
 
 const valueOf = (knob, asked) => asked[knob.field] ?? knob.scale.own;
 const standing = (knob, asked) => `${knob.name} ${knob.scale.written(valueOf(knob, asked))}`;
 
-// Take a dial into the hand: the chart is along it from now on.
+// Take a dial into the hand: the chart is along it from now on, if it has a path.
 function take(knob) {
-  if (knob === inHand) return;
   inHand = knob;
+  if (knob.path === null || knob === charting) return;
+  charting = knob;
   chart.show([]);
 }
 
@@ -416,11 +433,13 @@ function turn(knob, step) {
   showDials();
   remain(250);
   ranking.ask(state);
-  askPath();
+  if (knob === charting) askPath();
 }
 
+// A path costs more than a list: while a dial that the chart is not along moves, the old one stays.
 function rest() {
   settled = true;
+  if (answer !== null) askPath();
 }
 
 function showDials() {
@@ -429,7 +448,7 @@ function showDials() {
   for (const knob of knobs) {
     knob.host.classList.toggle("in-hand", knob === inHand);
     knob.show(state[knob.field]);
-    if (knob !== inHand) knob.describe(knob.read());
+    if (knob !== charting) knob.describe(knob.read());
   }
 }
 
@@ -438,8 +457,8 @@ function showNow(asked) {
   if (items.length === 0) return;
   const popularity = items.reduce((sum, item) => sum + item.popularity, 0) / items.length;
   const tail = items.filter((item) => item.group === "tail").length / items.length;
-  const { scale } = inHand;
-  chart.now = { at: scale.at(valueOf(inHand, asked)), own: scale.at(scale.own), popularity, tail_share: tail };
+  const { scale } = charting;
+  chart.now = { at: scale.at(valueOf(charting, asked)), own: scale.at(scale.own), popularity, tail_share: tail };
   rarity.brief.textContent = `${about(popularity)} users${tail > 0 ? `, ${share(tail)} tail` : ""}`;
   const words = `: ${about(popularity)} users per item, ${share(tail)} in the long tail`;
   for (const knob of knobs) if (asked[knob.field] === state[knob.field]) knob.show(state[knob.field], words);
@@ -500,13 +519,19 @@ function showModel() {
 
 function modelFacts() {
   const { parameters = {}, data = {}, fitted = {}, versions = {} } = model;
-  const { dropout, xi, user_norm, item_norm, propensity } = parameters;
+  const { dropout, xi, user_norm, item_norm, propensity, half_life, fading, freshness, fresh_days } = parameters;
   const settings = { l2: fitted.l2 ?? parameters.l2, dropout, ξ: xi, β: user_norm, α: item_norm, γ: propensity };
   const given = Object.entries(settings).filter(([, value]) => typeof value === "number");
+  const rounded = (value) => Number(value.toPrecision(4));
+  const time = [
+    half_life ? `half-life ${rounded(half_life)} days` : null,
+    fading ? `fading ${rounded(fading)}` : null,
+    freshness ? `freshness ${rounded(freshness)} over ${rounded(fresh_days)} days` : null,
+  ].filter((words) => words !== null);
   const made = new Date(model.created ?? NaN);
   const day = { day: "numeric", month: "long", year: "numeric" };
   return [
-    [model.model, ...given.map(([name, value]) => `${name} ${Number(value.toPrecision(4))}`)].join(", "),
+    [model.model, ...given.map(([name, value]) => `${name} ${rounded(value)}`), ...time].join(", "),
     `${count(data.users)} users × ${count(data.items)} items`,
     Number.isNaN(made.getTime()) ? null : `made ${made.toLocaleDateString("en-GB", day)}`,
     typeof fitted.residual === "number" ? `residual ${fitted.residual.toExponential(0).replace("-", "−")}` : null,
