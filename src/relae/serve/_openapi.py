@@ -15,13 +15,14 @@ from relae.serve._responses import Error
 
 Schema = dict[str, Any]
 
-_ABOUT = """Recommendations with dials from popular to rare.
+_ABOUT = """Recommendations with dials from popular to rare, and from timeless to fresh.
 
-A request may turn the dials of a linear model, at no new fit: `xi` (ξ), `item_norm` (α) and `propensity` (γ). A dial
-that it leaves out stands where the model has it, which `GET /v1/model` tells; a larger α or γ favours items that fewer
-people have. With n the users of an item and p its propensity, a history x scores
+A request may turn the dials of a linear model, at no new fit: `xi` (ξ), `item_norm` (α), `propensity` (γ), `fading` (φ)
+and, if the model was fitted with times, `freshness` (τ) and `fresh_days`. A dial that it leaves out stands where the
+model has it, which `GET /v1/model` tells; a larger α or γ favours items that fewer people have. With r the place of an
+item from the end of a history x, n the users of an item, p its propensity and e its recent demand, the scores are
 
-    score_j = Σ_i x_i n_i^α B_ij n_j^−α · p_j^−γ
+    score_j = Σ_i x_i r_i^−φ n_i^α B_ij n_j^−α · p_j^−γ + τ·√(e_j / max e)
 
 and explanations sum to that. `/v1/path` shows what a dial does to a list: along ξ at the cost of one list, along α
 at the cost of one each."""
