@@ -16,7 +16,7 @@ from relae._common.checks import check_whole, is_number, refuse
 from relae.data import Ids, Interactions, Lists, canonical_matrix, entries_of_rows, pattern_of, without_cells
 from relae.errors import DataError, DataWarning, Option
 from relae.evaluation.paper import StrongLists
-from relae.linalg import Csr, as_csr
+from relae.linalg import Csr, as_csr, time_ranks
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def leave_last_out(data: Interactions, n: int = 1, *, share: float | None = None
     if share is not None:
         _check_share(share=share)
     x, times = data.matrix, _times(data)
-    newest_first = _ranks_in_rows(x, times, descending=True)
+    newest_first = time_ranks(x, times) - 1
     sizes = np.diff(x.indptr)
     if share is None:
         is_truth = (newest_first < n) & np.repeat(sizes > n, sizes)
@@ -492,13 +492,13 @@ def _owners(x: Csr) -> NDArray[np.int64]:
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
-def _ranks_in_rows(x: Csr, keys: NDArray[Any], *, descending: bool = False) -> NDArray[np.int64]:
-    """Return the place of each stored entry among those of its row, by rising or falling key (then column)."""
+def _ranks_in_rows(x: Csr, keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each stored entry among those of its row, by rising key (then column)."""
     sizes = np.diff(x.indptr)
     order = np.lexsort((keys, _owners(x)))
     rank = np.empty(x.nnz, np.int64)
     rank[order] = np.arange(x.nnz) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return np.repeat(sizes, sizes) - 1 - rank if descending else rank
+    return rank
 
 
 def _first(ranks: NDArray[np.int64], x: Csr, share: float) -> NDArray[np.bool_]:

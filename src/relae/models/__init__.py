@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae.algebra import Dial
-from relae.models._linear import Explanation, LinearAutoencoder, suggested_l2
+from relae.models._explanation import Explanation
+from relae.models._linear import LinearAutoencoder, suggested_l2
 from relae.models._next_item import NextItem
 from relae.models._parameters import (
     DIALS,

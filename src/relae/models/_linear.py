@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -30,11 +30,12 @@ from relae.linalg import (
     gram_diagonal,
     scaled_columns,
 )
+from relae.models._explanation import Explainer
 from relae.models._parameters import DIALS, FAMILY, FRESH_DAYS, FRESHNESS, TIME, TimeParameters
 from relae.models._refresh import compact, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
-from relae.recommender import HistoriesLike, History, HistoryRecommender, State, number, text, whole
+from relae.recommender import HistoriesLike, State, number, text, whole
 from relae.solvers import (
     DTYPES,
     FORMS,
@@ -55,35 +56,6 @@ _LEAST_DAYS = float(np.nextafter(0.0, 1.0))
 _ABSURD = 1000.0  # times the usual l2, or a part of it: beside weights, a mistake in their scale
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """The explanation of a score: what each item of the history adds to it, the largest first.
-
-    `score` is the sum of `contributions`, which can be negative, and of `demand`: what is added because the item is in
-    demand now (`freshness`).
-    """
-
-    item: Any
-    score: float
-    items: list[Any]
-    contributions: NDArray[np.float64]
-    demand: float = 0.0
-
-    @property
-    def shares(self) -> NDArray[np.float64]:
-        """Each contribution as a part of what all positive ones and the demand add up to."""
-        return self.contributions / self._positive if self._positive > 0 else np.zeros_like(self.contributions)
-
-    @property
-    def demand_share(self) -> float:
-        """The demand as a part of the same sum."""
-        return self.demand / self._positive if self._positive > 0 else 0.0
-
-    @property
-    def _positive(self) -> float:
-        return float(self.contributions.clip(min=0).sum() + self.demand)
-
-
 def suggested_l2(x: Csr, user_norm: float = 0.0) -> float:
     """Return λ = 20·√(mean users per item) · mean square of the values; see `relae.algebra.suggested_l2`.
 
@@ -93,7 +65,7 @@ def suggested_l2(x: Csr, user_norm: float = 0.0) -> float:
     return algebra.suggested_l2(np.bincount(x.indices), float(gram_diagonal(x, weights).sum()))
 
 
-class LinearAutoencoder(HistoryRecommender):
+class LinearAutoencoder(Explainer):
     """B = I − P·diag(w): fitted once, ranked for any ξ.
 
     Attributes
@@ -152,7 +124,6 @@ class LinearAutoencoder(HistoryRecommender):
     closed_form: ClassVar[bool] = True
     uses_times: ClassVar[bool] = True
     uses_features: ClassVar[bool] = True
-    explains: ClassVar[bool] = True
 
     @property
     def dials(self) -> tuple[str, ...]:
@@ -216,7 +187,7 @@ class LinearAutoencoder(HistoryRecommender):
             check_new_items(training.item_counts, features, l2)
         solution = solve(training.rows, penalty, solver=solver, progress=progress)
         if not solution.plan.exact and len(solver.preference(training.rows.shape)) > 1:
-            _warn_of_local(solution.plan)
+            warn_of_local(solution.plan)
         if isinstance(source, Interactions):
             _warn_of_scale(l2, usual_l2, source.matrix.data)
         inverse = solution.inverse
@@ -497,24 +468,10 @@ class LinearAutoencoder(HistoryRecommender):
         )
         return self.items_.take(ids[0]), scores[0]
 
-    def explain(self, history: History, item: Any, *, times: NDArray[np.int64] | None = None) -> Explanation:
-        """Return what each item of one history adds to the score of `item`: x_i·B_ij, scaled as in scores.
-
-        They and the demand sum to the score. `times` is that of `recommend`.
-        """
-        [explanation] = self.explain_all(history, [item], times=times)
-        return explanation
-
-    def explain_all(
-        self, history: History, items: Iterable[Any], *, times: NDArray[np.int64] | None = None
-    ) -> list[Explanation]:
-        """Return an explanation of each of several items for one history, in one pass over the inverse."""
-        encoded = self.encode(history, times=times)
-        if encoded.matrix.shape[0] != 1:
-            raise DataError(f"an explanation is of one history, got {encoded.matrix.shape[0]:,}")
-        columns = np.array([self.column_of(item) for item in items], np.int64)
-        weighed = self.weigh(encoded.matrix, encoded.times)
-        seen, values = weighed.indices.astype(np.int64), weighed.data.astype(np.float64)
+    def contributions(
+        self, seen: NDArray[np.int64], values: NDArray[np.float64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return x_i·B_ij, scaled as in scores : (columns, seen)."""
         block = self.inverse_.block(seen, columns).T.astype(np.float64)  # (items, seen)
         weights = self.column_weights()[columns]
         contributions = values * ((columns[:, None] == seen) - block * weights[:, None])
@@ -522,14 +479,7 @@ class LinearAutoencoder(HistoryRecommender):
             contributions *= scaling[seen]
         if (scaling := self._score_scaling()) is not None:
             contributions *= scaling[columns, None]
-        offset = self.score_offset()
-        demands = np.zeros(len(columns)) if offset is None else offset[columns]
-        names = self.items_.take(seen)
-        orders = np.argsort(-contributions, axis=1, kind="stable")
-        return [
-            Explanation(name, float(row.sum() + demand), list(names[order]), row[order], float(demand))
-            for name, row, order, demand in zip(self.items_.take(columns), contributions, orders, demands, strict=True)
-        ]
+        return np.asarray(contributions)
 
     # --- from this model to another one ------------------------------------------------------------------------
 
@@ -648,7 +598,7 @@ class LinearAutoencoder(HistoryRecommender):
             self.item_features_ = csr_from_parts("features", arrays, shape)
         self.item_squares_ = np.array(arrays["item_squares"]) if "item_squares" in arrays else None
         self.penalty_, self.inverse_diagonal_ = penalty, diagonal
-        self.residual_, self.plan_ = number(facts, "residual", 0), _plan(facts["plan"])
+        self.residual_, self.plan_ = number(facts, "residual", 0), read_plan(facts["plan"])
         # folders once had these as parameters alone
         known = {name: getattr(self, name) for name in Fit._fields if name != "l2"}
         known |= {"neighbours": NEIGHBOURS, "nearest_by": "cosine", "feature_weight": 1.0, **facts}
@@ -697,7 +647,7 @@ def _fitted_number(facts: Mapping[str, Any], name: str) -> Any:
     return number(facts, name, *ends)
 
 
-def _plan(record: dict[str, Any]) -> Plan:
+def read_plan(record: dict[str, Any]) -> Plan:
     """Return the plan that `asdict` took apart; a ValueError if one of its figures is not a number."""
     forecasts = tuple(map(_forecast, record["forecasts"]))
     figures = {name: whole(record, name) for name in record if name not in ("chosen", "forecasts")}
@@ -727,7 +677,7 @@ def _warn_of_scale(l2: float, usual_l2: float, weights: NDArray[np.float32]) -> 
     )
 
 
-def _warn_of_local(plan: Plan) -> None:
+def warn_of_local(plan: Plan) -> None:
     exact = min((each for each in plan.forecasts if each.solver != "local"), key=lambda each: each.added_bytes)
     warnings.warn(
         ApproximationWarning(

@@ -10,7 +10,7 @@ it beside a sparse C, and q B = (q P) C − (q P)·μ.
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae._common.progress import Progress
-from relae.errors import DataError
 from relae.linalg import (
     FLOAT64,
     FLOATS,
@@ -41,9 +40,10 @@ from relae.linalg import (
     sparse_sparse,
     transpose,
 )
-from relae.models._linear import Explanation, _plan, _warn_of_local
+from relae.models._explanation import Explainer
+from relae.models._linear import read_plan, warn_of_local
 from relae.ranking import barred_columns, rank
-from relae.recommender import History, HistoryRecommender, State, number, text
+from relae.recommender import State, number, text
 from relae.solvers import FORMS, Inverse, Plan, PrimalInverse, Rows, Shape, Solver, as_solver, ensure_memory, solve
 
 _STRIP = 512  # columns of a product that are made at a time, in the place of what they are made from
@@ -308,7 +308,7 @@ def regress(
     solver = as_solver(solver)
     solution = solve(rows, penalty, solver=solver, progress=progress)
     if not solution.plan.exact and len(solver.preference(rows.shape)) > 1:
-        _warn_of_local(solution.plan)
+        warn_of_local(solution.plan)
     inverse = solution.inverse
     weights: Weights
     if isinstance(inverse, PrimalInverse):
@@ -321,7 +321,7 @@ def regress(
 # --- the models ------------------------------------------------------------------------------------------------------
 
 
-class SourceTargetModel(HistoryRecommender):
+class SourceTargetModel(Explainer):
     """Scores q B with B from sources and targets; a subclass fits it by `regress` and calls `keep`.
 
     Attributes
@@ -337,7 +337,6 @@ class SourceTargetModel(HistoryRecommender):
     """
 
     closed_form: ClassVar[bool] = True
-    explains: ClassVar[bool] = True
 
     weights_: Weights
     l2_: float
@@ -387,32 +386,11 @@ class SourceTargetModel(HistoryRecommender):
         ids, scores = rank(row, k, barred=barred_columns(len(self.items_), deny=np.array([column])))
         return self.items_.take(ids[0]), scores[0]
 
-    def explain(self, history: History, item: Any, *, times: NDArray[np.int64] | None = None) -> Explanation:
-        """Return what each item of one history adds to the score of `item`: q_i·B_ij, with q as in scores.
-
-        They sum to the score. `times` is that of `recommend`.
-        """
-        [explanation] = self.explain_all(history, [item], times=times)
-        return explanation
-
-    def explain_all(
-        self, history: History, items: Iterable[Any], *, times: NDArray[np.int64] | None = None
-    ) -> list[Explanation]:
-        """Return an explanation of each of several items for one history."""
-        encoded = self.encode(history, times=times)
-        if encoded.matrix.shape[0] != 1:
-            raise DataError(f"an explanation is of one history, got {encoded.matrix.shape[0]:,}")
-        weighed = self.weigh(*encoded.batch(0, 1))
-        columns = np.array([self.column_of(item) for item in items], np.int64)
-        seen = weighed.indices.astype(np.int64)
-        block = self.weights_.block(seen, columns).T.astype(np.float64)  # (items, seen)
-        contributions = weighed.data.astype(np.float64) * block
-        names = self.items_.take(seen)
-        orders = np.argsort(-contributions, axis=1, kind="stable")
-        return [
-            Explanation(item=name, score=float(row.sum()), items=list(names[order]), contributions=row[order])
-            for name, row, order in zip(self.items_.take(columns), contributions, orders, strict=True)
-        ]
+    def contributions(
+        self, seen: NDArray[np.int64], values: NDArray[np.float64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return q_i·B_ij, with q as in scores : (columns, seen)."""
+        return np.asarray(values * self.weights_.block(seen, columns).T.astype(np.float64))
 
     def state(self, form: str) -> State:
         """Add B, in the form asked for, and what was found on the way to it."""
@@ -450,7 +428,7 @@ class SourceTargetModel(HistoryRecommender):
         else:
             self.weights_ = _restored(facts["form"], arrays)
         self.l2_, self.dropout_ = number(facts, "l2", 0), number(facts, "dropout", 0, 1)
-        self.residual_, self.plan_ = number(facts, "residual", 0), _plan(facts["plan"])
+        self.residual_, self.plan_ = number(facts, "residual", 0), read_plan(facts["plan"])
 
     def facts(self) -> dict[str, str]:
         solver = f"{self.plan_.solver}, residual {self.residual_:.0e}"
