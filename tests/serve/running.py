@@ -140,3 +140,10 @@ def answers(client, path="/healthz"):
         return client.get(path).status_code == 200
     except httpx.TransportError:
         return False
+
+
+def ask(client, path="recommend", status=200, **question):
+    """Return the answer to a question as JSON, which must have this status."""
+    answer = client.post(f"/v1/{path}", json=question)
+    assert answer.status_code == status, answer.text
+    return answer.json()

@@ -10,16 +10,10 @@ from relae import RDLAE, store
 from relae.evaluation.groups import head_items
 from relae.models import DAN, DEQL
 from tests.serve.conftest import interactions
-from tests.serve.running import serving, serving_another
+from tests.serve.running import ask, serving, serving_another
 
 HISTORY = [7, 37, 107, 207]
 OWN = {"xi": 0.3, "item_norm": 0, "propensity": 0, "fading": 0, "freshness": 0, "fresh_days": 7}  # the model's dials
-
-
-def ask(client, path, **question):
-    answer = client.post(f"/v1/{path}", json=question)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
 
 
 def listed(answer):

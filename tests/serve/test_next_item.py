@@ -5,7 +5,7 @@ import pytest
 
 from relae import Interactions
 from relae.models import NextItem
-from tests.serve.running import serving
+from tests.serve.running import ask, serving
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,6 @@ def client(log, model, tmp_path_factory):
     model.save(folder, histories=log)
     with serving(folder) as client:
         yield client
-
-
-def ask(client, path="recommend", status=200, **question):
-    answer = client.post(f"/v1/{path}", json=question)
-    assert answer.status_code == status, answer.text
-    return answer.json()
 
 
 @pytest.mark.parametrize("history", [[1, 4, 9], [9, 4, 1]])

@@ -969,6 +969,7 @@ def test_a_model_without_xi_has_no_dial(page, data, tmp_path):
         assert page.texts(".why") == [""] * 10
         assert page.all("button.title") == []
         assert not page.one("#user-form").is_displayed()  # it was saved without its users
+        page.driver.get("about:blank")  # or the browser may ask for the icon when the service is gone
 
 
 # --- for everyone ------------------------------------------------------------------------------------------------
