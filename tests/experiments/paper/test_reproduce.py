@@ -193,6 +193,17 @@ def test_the_folder_is_a_run_that_models_are_fitted_from(tmp_path):
         run.find_model("dlae")
 
 
+@pytest.mark.usefixtures("small")
+def test_a_row_is_saved_before_the_next_model_is_run(tmp_path):
+    def interrupt(stage, done):
+        if done > 0.5 and stage.startswith("Gowalla"):  # of all: the second of two models is under way
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce("table3", "gowalla", ["ease", "dlae"], out=tmp_path, progress=interrupt)
+    assert [row["model"] for row in Run.read(tmp_path / "table3-gowalla").record["rows"]] == ["EASE"]
+
+
 @pytest.fixture
 def trained(small, monkeypatch):
     """One row of a fake model under the name of LightGCN, and what its fit was given."""

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -115,8 +116,9 @@ def reproduce(
         done = {model for model, row in rows.items() if row.is_final(time_budget)}
         if on_start is not None:
             on_start(experiment)
+        old = [row for row in rows.values() if row.model in done and row.model in experiment.models]
         new = experiment.run(done, progress, time_budget=time_budget, checkpoints=folder)
-        for row in (*(row for row in rows.values() if row.model in done and row.model in experiment.models), *new):
+        for row in chain(old, new):  # each new row is saved before the next model is run
             rows[row.model] = row
             run = _save_rows(folder, experiment, list(rows.values()))
             if on_row is not None:
