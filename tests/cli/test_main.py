@@ -17,7 +17,7 @@ from relae.serve import Settings
 
 from .suite import COMMAND, run, shown
 
-HEAVY = {"polars", "numba", "starlette", "msgspec", "uvicorn", "matplotlib", "pandas", "rich.table"}
+HEAVY = {"polars", "numba", "scipy.stats", "starlette", "msgspec", "uvicorn", "matplotlib", "pandas", "rich.table"}
 
 
 def test_help_is_quick_to_load():

@@ -7,7 +7,6 @@ from math import ceil, floor, log10
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.stats import qmc
 
 from relae._common.checks import is_number
 from relae.errors import ParameterError
@@ -83,6 +82,8 @@ class BoxSearch:
             return None
         if not trials:
             return {name: self.start[name] for name in self.space}
+        from scipy.stats import qmc  # half a second, which only this search pays
+
         done = [dict(trial.parameters) for trial in trials]
         dimensions = len(self.space)
         spread = qmc.Halton(dimensions, seed=self.seed).random(_SPREAD)
