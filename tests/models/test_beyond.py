@@ -295,8 +295,6 @@ def test_new_items_survive_every_form_on_disk(solver, form, supports, tmp_path):
     assert np.allclose(ours.weights(), theirs.weights(), atol=1e-9)
     assert np.allclose(ours.weights(), model.weights(), atol=1e-6)  # with all items in every support
     assert np.allclose(similarities(opened, 25), similarities(model, 25), atol=1e-9)
-    with pytest.raises(DataError, match="2 items of this model have no users"):
-        opened.update(sp.csr_array(x[:2]), given)
 
 
 def test_supports_by_weights_are_those_of_the_inverse_that_is_solved_again():
@@ -447,13 +445,6 @@ def test_new_items_need_a_penalty_in_the_inverse_of_features():
         model = RDLAE(l2, 0.5).fit(sp.csr_array(x), item_features=given)
         assert model.inverse_.items.tolist() == [27]
         assert np.isfinite(model.weights()).all()
-
-
-def test_an_update_refuses_new_items():
-    x, features = blocks()
-    model = EASE(1.0).fit(sp.csr_array(x), item_features=features)
-    with pytest.raises(DataError, match="2 items of this model have no users"):
-        model.update(sp.csr_array(x[:2]))
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -14,6 +14,8 @@ from relae.errors import DataError
 FRESH_DAYS = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 14.0, 30.0, 60.0, 120.0, 365.0)
 """The half-lives, in days, that are counted in every demand."""
 
+_NOTHING = 1e-12  # of a sum: what rounding leaves when all of it is taken away
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -74,6 +76,25 @@ class Demand:
         decay = np.exp2(-(at - self.at) / day / np.array(self.half_lives))
         added = _count(columns, (at - times) / day, self.half_lives, self.counts.shape[1])
         return Demand(self.half_lives, self.counts * decay[:, None] + added, at)
+
+    def without_events(self, columns: NDArray[np.integer], times: NDArray[np.int64]) -> Demand:
+        """Return the demand without some of the interactions that were counted, as of the same moment.
+
+        Parameters
+        ----------
+        columns, times
+            The item and the time of each of them, in the unit of `at`.
+        """
+        if len(times) == 0:
+            return self
+        day = day_of(np.array([self.at]))
+        gone = _count(columns, (self.at - times) / day, self.half_lives, self.counts.shape[1])
+        left = self.counts - gone
+        return Demand(self.half_lives, np.where(left > _NOTHING * self.counts, left, 0.0), self.at)
+
+    def of_items(self, columns: NDArray[np.integer]) -> Demand:
+        """Return the demand for some of the items."""
+        return Demand(self.half_lives, self.counts[:, columns], self.at)
 
     def for_items(self, n_items: int) -> Demand:
         """Return the demand with further items that nobody has wanted yet."""

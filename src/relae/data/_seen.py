@@ -101,6 +101,12 @@ class Dropped:
         [row] = self.users.positions([user])
         return None if row < 0 else self.filters[self.reasons[row]]
 
+    def without(self, users: Any) -> Dropped:
+        """Return those who are not among some users."""
+        rows = self.users.positions(users)
+        kept = np.setdiff1d(np.arange(len(self.users)), rows[rows >= 0])
+        return Dropped(Ids(self.users.values[kept]), self.reasons[kept], self.filters)
+
     def counts(self) -> dict[str, int]:
         """Return how many users each filter dropped."""
         counts = np.bincount(self.reasons, minlength=len(self.filters)).tolist()

@@ -30,6 +30,20 @@ def reweighted(amounts: NDArray[np.float32], weighting: Weighting) -> NDArray[np
     return weights
 
 
+def joined_amounts(
+    weights: NDArray[np.float64], others: NDArray[np.float64], weighting: Weighting
+) -> NDArray[np.float64]:
+    """Return the weights of amounts that are added up, from the weights of both: f(f⁻¹(a) + f⁻¹(b))."""
+    check_weighting(weighting)
+    if weighting == "binary":
+        return np.ones_like(weights)
+    if weighting == "sqrt":
+        return np.hypot(weights, others)
+    if weighting == "log":
+        return np.log2(np.exp2(weights) + np.exp2(others) - 1.0)
+    return weights + others
+
+
 _CLOCKS = ((1e14, 86_400e6), (1e11, 86_400e3), (1e8, 86_400.0))  # from which size on they are µs, ms and s since 1970
 
 

@@ -16,6 +16,7 @@ from relae._common.progress import Progress
 from relae._common.table_options import TableKeywords, TableOptions, Weighting
 from relae.data._assemble import Assembled, assemble, merge, to_matrix
 from relae.data._item_table import FeatureRules, read_features
+from relae.data._join import join
 from relae.data._lists import Lists, places_from_end, read_lists
 from relae.data._matrix import MatrixLike, canonical_matrix, entries_of_rows
 from relae.data._moments import describe_times
@@ -29,6 +30,7 @@ from relae.data._weights import LEAST, ages_of, day_of, faded, recency, reweight
 from relae.data.features import Features, as_features
 from relae.data.ids import Ids
 from relae.errors import DataError, Option
+from relae.linalg import as_csr
 
 
 class Changes(TypedDict, total=False):
@@ -448,6 +450,54 @@ class Interactions:
         times = None if self.times is None else self.times[entries_of_rows(self.matrix.indptr, rows)]
         seen = None if self._seen is None else self._seen.of_users(rows)
         return self.replace(matrix=self.matrix[rows], users=Ids(self.users.values[rows]), times=times, seen=seen)
+
+    def joined(self, events: Interactions) -> Interactions:
+        """Return these interactions and later events, as if the tables of both had been read as one.
+
+        Users and items that are known keep their places, and new ones come after them; users whom a filter dropped are
+        new too. A pair that is in both has the sum of both amounts, by the weighting of the data, or 1 where all values
+        of both are 1; and the later of both times. What users have seen beside their histories is put together, without
+        what is part of a history now. New items have no features.
+
+        Raises
+        ------
+        DataError
+            If only one of both has times or ids, or if their weightings or the kinds of their ids differ.
+        """
+        return join(self, events)
+
+    def without_users(self, users: Iterable[Any]) -> Interactions:
+        """Return these interactions without some users: nothing of them is left, not even that a filter dropped them.
+
+        The columns stay what they are. Ids of nobody are ignored.
+        """
+        ids = list(users)
+        rows = self.users.positions(ids)
+        kept = np.setdiff1d(np.arange(self.n_users), rows[rows >= 0])
+        left = self.select_users(kept)
+        if self.users.positional:
+            left = left.replace(users=Ids.range(len(kept)))
+        return left if self.dropped is None else left.replace(dropped=self.dropped.without(ids))
+
+    def without_items(self, items: Iterable[Any]) -> Interactions:
+        """Return these interactions without some items, which users have not seen either. All users stay."""
+        columns = self.items.positions(list(items))
+        kept = np.setdiff1d(np.arange(self.n_items), columns[columns >= 0])
+        ids = Ids.range(len(kept)) if self.items.positional else Ids(self.items.values[kept])
+        parts = (np.arange(1, self.matrix.nnz + 1), self.matrix.indices, self.matrix.indptr)
+        entries = sp.csr_array(parts, shape=self.matrix.shape)[:, kept].tocsr()
+        entries.sort_indices()
+        seen = None
+        if self._seen_here is not None:
+            seen = Seen(as_csr(self._seen_here.pairs[:, kept], bool), ids)
+        return self.replace(
+            matrix=self.matrix[:, kept],
+            items=ids,
+            titles=None if self.titles is None else self.titles[kept],
+            times=None if self.times is None else self.times[entries.data - 1],
+            features=None if self.features is None else self.features.take(kept),
+            seen=seen,
+        )
 
     def replace(self, **changes: Unpack[Changes]) -> Interactions:
         """Return interactions with some other attributes, and all the others as they are.

@@ -15,8 +15,9 @@ from relae.linalg.layout import (
 )
 from relae.linalg.lists import best_sums, ranked_sums
 from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
+from relae.linalg.low_rank import change_rows, without_rows
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, fingerprint
-from relae.linalg.rows import RowIndex
+from relae.linalg.rows import RowIndex, is_same
 from relae.linalg.sequences import Sequences, time_order, time_ranks
 from relae.linalg.similarity import most_similar
 from relae.linalg.sparse import (
@@ -61,6 +62,7 @@ __all__ = [
     "als_rows",
     "as_csr",
     "best_sums",
+    "change_rows",
     "check_layout",
     "csr_block",
     "csr_from_parts",
@@ -72,6 +74,7 @@ __all__ = [
     "gram_diagonal",
     "inverse_workspace_bytes",
     "invert_spd",
+    "is_same",
     "labelled",
     "limit_threads",
     "load_kernels",
@@ -91,4 +94,5 @@ __all__ = [
     "time_ranks",
     "top_k",
     "transpose",
+    "without_rows",
 ]

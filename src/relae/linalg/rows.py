@@ -6,6 +6,11 @@ from numpy.typing import NDArray
 from relae.linalg.sparse import Csr
 
 
+def is_same(x: Csr, y: Csr) -> bool:
+    """Return whether two sparse matrices of one shape have the same values everywhere."""
+    return bool((x - y).count_nonzero() == 0)
+
+
 class RowIndex:
     """Finds rows of a sparse matrix by their content."""
 
@@ -39,3 +44,10 @@ class RowIndex:
             owner = np.repeat(np.arange(len(candidates)), lengths[candidates])
             twins[candidates[np.unique(owner[differs])]] = -1
         return twins
+
+    def all(self, row: Csr) -> NDArray[np.int64]:
+        """Return the positions of all rows of the matrix that are equal to one row, in rising order."""
+        [fingerprint] = self._fingerprints(row)
+        first, last = (np.searchsorted(self._sorted, fingerprint, side=side) for side in ("left", "right"))
+        near = self._order[first:last]
+        return np.sort([at for at in near.tolist() if is_same(self.matrix[[at]], row)]).astype(np.int64)

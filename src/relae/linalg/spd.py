@@ -119,21 +119,21 @@ def _multiply_right(left: Square, lower: Square, out: Square, work: Square, step
         step((stop - start) * (2 * n - stop - start) * rows)
 
 
-def _subtract_gram(target: Square, factor: Square, work: Square, step: Step) -> None:
-    """Lower triangle of target ← target − factorᵀ @ factor."""
+def _subtract_gram(target: Square, factor: Square, work: Square, step: Step, combine: np.ufunc = np.subtract) -> None:
+    """Lower triangle of target ← target − factorᵀ @ factor; with `combine` np.add, target + factorᵀ @ factor."""
     inner, n = factor.shape
     for start, stop in _strips(n, _STRIP):
-        _subtract(target[start:stop, :start], factor[:, start:stop].T, factor[:, :start], work)
+        _combine(target[start:stop, :start], factor[:, start:stop].T, factor[:, :start], work, combine)
         for i, j in _strips(stop - start, _FINE):
             i, j = start + i, start + j
-            _subtract(target[i:j, start:j], factor[:, i:j].T, factor[:, start:j], work)
+            _combine(target[i:j, start:j], factor[:, i:j].T, factor[:, start:j], work, combine)
         step((stop - start) * (stop + start) * inner)
 
 
-def _subtract(target: Square, left: Square, right: Square, work: Square) -> None:
+def _combine(target: Square, left: Square, right: Square, work: Square, combine: np.ufunc) -> None:
     product = work[: target.size].reshape(target.shape)
     np.matmul(left, right, out=product)
-    target -= product
+    combine(target, product, out=target)
 
 
 def _square_factor(a: Square, work: Square, step: Step) -> None:
@@ -152,6 +152,27 @@ def _square_factor(a: Square, work: Square, step: Step) -> None:
         for i in range(start, stop):
             a[i, i + 1 : stop] = a[i + 1 : stop, i]
         step((stop - start) * (stop + start) * (n - start))
+
+
+def add_gram(target: Square, factor: Square, *, sign: int) -> None:
+    """Add ±factorᵀ @ factor to a symmetric matrix, in place: half of the flops, and the result is symmetric bit by bit.
+
+    target : (n, n) C-contiguous, factor : (rank, n) of the same type.
+    """
+    n = len(target)
+    work = np.empty(min(_STRIP, n) * n, target.dtype)
+    _subtract_gram(target, factor, work, lambda _: None, np.add if sign > 0 else np.subtract)
+    mirror(target)
+
+
+def mirror(a: Square) -> None:
+    """Copy the lower triangle of a square onto the upper one."""
+    n = len(a)
+    for start, stop in _strips(n, _TILE):
+        for i, j in _strips(start, _TILE):
+            a[i:j, start:stop] = a[start:stop, i:j].T
+        corner = a[start:stop, start:stop]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
 
 
 def clear_above_diagonal(a: Square) -> None:

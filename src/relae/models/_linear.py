@@ -32,7 +32,7 @@ from relae.linalg import (
 )
 from relae.models._explanation import Explainer
 from relae.models._parameters import DIALS, FAMILY, FRESH_DAYS, FRESHNESS, TIME, TimeParameters
-from relae.models._refresh import compact, update
+from relae.models._refresh import compact, drop_items, forget, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
 from relae.recommender import HistoriesLike, State, number, text, whole
@@ -510,31 +510,77 @@ class LinearAutoencoder(Explainer):
     def update(
         self, new: InteractionsLike, data: InteractionsLike | None = None, *, progress: Progress | None = None
     ) -> Self:
-        """Return the model that a fit to the old and the new users would give, with the same l2, for less than a fit.
+        """Return the model that a fit to the old and the new events would give, with the same l2, for less than a fit.
 
-        An exact model costs rows × square² flops instead of square³, with a row for each new user and, if there is
-        dropout, for each item that they have; it is refused where a fit would be cheaper. A local model solves again
-        for the items whose neighbourhood has changed. This model stays as it is.
+        Users may be new or come back, and items too. An exact model costs rank × square² flops instead of square³: a
+        rank for each new user, two for each who comes back, and one for each item whose penalty changes with dropout.
+        It is refused where a fit would be cheaper. A local model solves again for the items whose neighbourhood has
+        changed. This model stays as it is.
 
         Parameters
         ----------
         new
-            Interactions of users who are new, with old and new items; a matrix has the model's columns. Old items keep
-            the features of the fit, and new items have none. The rows of a matrix, or of Interactions without ids of
-            users, are new users by definition.
+            What users did later. A user of the fit has what `Interactions.joined` makes of the old and the new events.
+            A matrix has the model's columns. Old items keep the features of the fit, and new items have none. The rows
+            of a matrix, or of Interactions without ids of users, are new users by definition.
         data
-            The training data so far, for a local model.
+            The training data so far, for users who come back and for a local model; a model in the dual form holds it
+            itself. Where it is given, the error of the result is measured against all of it.
 
         Raises
         ------
         DataError
-            If a user of the fit is among the new ones, who would count twice; or if a fit would be cheaper. A model
-            that does not know the users of its fit, such as one of a folder without histories, warns instead
-            (`UncheckedUsersWarning`).
+            If a user of the fit comes back and it is not known what they had; or if a fit would be cheaper, or the
+            errors of many changes have added up. A model that does not know the users of its fit, such as one of a
+            folder without histories, warns that it cannot tell (`UncheckedUsersWarning`).
         """
         self.check_fitted()
         interactions = new if isinstance(new, Interactions) else Interactions(new, items=self.items_)
         return update(self, interactions, data, progress, np.random.default_rng(0))
+
+    def forget(
+        self, users: Iterable[Any], data: InteractionsLike | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Return the model that a fit without some users would give, with the same l2, for less than a fit.
+
+        Costs and errors are those of `update`. This model stays as it is.
+
+        Parameters
+        ----------
+        users
+            Their raw ids; row numbers if the users of the fit had none.
+        data
+            The training data, or the rows of these users alone; a model in the dual form holds them itself.
+
+        Raises
+        ------
+        DataError
+            If it is not known what the users had; and as of `update`.
+        """
+        self.check_fitted()
+        return forget(self, users, data, progress, np.random.default_rng(0))
+
+    def drop_items(
+        self, items: Iterable[Any], data: InteractionsLike | None = None, *, progress: Progress | None = None
+    ) -> Self:
+        """Return the model that a fit without some items would give, with the same l2, for less than a fit.
+
+        Users stay, also those who have no item left. This model stays as it is.
+
+        Parameters
+        ----------
+        items
+            Their raw ids.
+        data
+            The training data, for a local model and for one with a `user_norm` or a half-life.
+
+        Raises
+        ------
+        DataError
+            As of `update`.
+        """
+        self.check_fitted()
+        return drop_items(self, items, data, progress, np.random.default_rng(0))
 
     # --- helpers -----------------------------------------------------------------------------------------------
 

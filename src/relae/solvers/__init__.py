@@ -20,7 +20,7 @@ from relae.solvers._plan import NAMES, SOLVERS, Auto, Choice, Exact, Plan, as_so
 from relae.solvers._primal import Primal, PrimalInverse
 from relae.solvers._solve import Solution, solve
 from relae.solvers._solver import DTYPES, NEIGHBOURS, Forecast, Memory, Rows, Shape, Solver
-from relae.solvers._update import TOLERANCE, NewRows
+from relae.solvers._update import TOLERANCE, Change, check_updated
 
 FORMS: dict[str, type[Inverse]] = {kind.solver: kind for kind in (PrimalInverse, DualInverse, LocalInverse)}
 """The forms that an inverse can be kept in."""
@@ -33,6 +33,7 @@ __all__ = [
     "SOLVERS",
     "TOLERANCE",
     "Auto",
+    "Change",
     "Choice",
     "Dual",
     "DualInverse",
@@ -43,7 +44,6 @@ __all__ = [
     "LocalInverse",
     "Memory",
     "NewItems",
-    "NewRows",
     "Plan",
     "Primal",
     "PrimalInverse",
@@ -57,6 +57,7 @@ __all__ = [
     "by_closeness",
     "check_nearest_by",
     "check_neighbours",
+    "check_updated",
     "closeness",
     "ensure_memory",
     "local_error",

@@ -17,7 +17,6 @@ from scipy.linalg import solve_triangular
 
 from relae._common.memory import available_memory
 from relae._common.progress import Fraction
-from relae.errors import DataError
 from relae.linalg import (
     FLOAT64,
     FLOATS,
@@ -29,23 +28,26 @@ from relae.linalg import (
     Layout,
     RowIndex,
     as_csr,
+    change_rows,
     csr_from_parts,
     csr_layout,
     csr_parts,
     dense_sparse,
     gram,
     invert_spd,
+    is_same,
     quadratic_forms,
     scaled_rows,
     sparse_dense,
     sparse_sparse,
     transpose,
+    without_rows,
 )
 from relae.solvers._check import residual
 from relae.solvers._inverse import Inverse
 from relae.solvers._primal import PrimalInverse
 from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
-from relae.solvers._update import NewRows, check_updated, step_error
+from relae.solvers._update import Change, check_updated, not_of_the_fit, step_error
 
 _STRIP = 2048
 _UNFOLD = 0.25  # histories per item from which making P itself costs less than projecting them
@@ -192,18 +194,86 @@ class DualInverse(Inverse):
             return self
         return self.unfolded()
 
-    def updated(
-        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    def changed(
+        self, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
     ) -> tuple["DualInverse", float]:
-        """Return P with new rows: K grows by a border. With dropout all of K would change, which is refused."""
-        if new.growth.any():
-            raise DataError("with dropout new users change every weight of the dual form: fit again to all of the data")
-        old = self.with_items(new.penalty[self.n_items :])
-        new.check_worthwhile(new.rows.shape[0], len(old.kernel_inverse))
-        inverse = old.with_rows(new.rows, new.weights)
-        error = residual + step_error(old, inverse, as_csr(new.with_growth(), np.float64), rng)
+        """Return P after a change of rows: K loses rows, takes other penalties, and grows by a border."""
+        old = self.with_items(change.penalty[self.n_items :])
+        rank = change.gone.shape[0] + change.come.shape[0] + np.count_nonzero(change.growth)
+        change.check_worthwhile(int(rank), len(old.kernel_inverse))
+        at = old._find_rows(change)
+        inverse = old.without_rows(at).with_penalty(change.penalty + change.growth, progress)
+        inverse = inverse.with_rows(change.come, change.come_weights)
+        if change.returning:  # they keep their places
+            m = len(old.kernel_inverse)
+            new = m + np.arange(change.come.shape[0] - change.returning)
+            positions = np.concatenate([np.delete(np.arange(m), at), at[: change.returning], new])
+            inverse = inverse.in_order(np.argsort(positions, kind="stable"))
+        error = residual + step_error(old, inverse, change, rng)
         check_updated(error)
         return inverse, error
+
+    def _find_rows(self, change: Change) -> NDArray[np.int64]:
+        """Return where the rows that leave are : (rows that leave,); where they are thought to be, or by content."""
+        features = len(self.kernel_inverse) - change.users_before
+        at = features + change.gone_at
+        for row, position in enumerate(at.tolist()):
+            one = change.gone[[row]]
+            if 0 <= position - features < change.users_before and is_same(self.x[[position]], one):
+                continue
+            at[row] = next((each for each in self._training.all(one) if each >= features and each not in at), -1)
+        if (at < 0).any():
+            raise not_of_the_fit()
+        return at
+
+    def without_rows(self, at: NDArray[np.int64]) -> "DualInverse":
+        """Return P without the rows at some places: K⁻¹_rest − K⁻¹_·u K⁻¹_u· / K⁻¹_uu."""
+        if len(at) == 0:
+            return self
+        kept = np.setdiff1d(np.arange(len(self.kernel_inverse)), at)
+        weights = None if self.row_weights is None else self.row_weights[kept]
+        return DualInverse(
+            without_rows(self.kernel_inverse, at), as_csr(self.x[kept], self.dtype), self.penalty, weights
+        )
+
+    def with_penalty(self, penalty: NDArray[np.float64], progress: Fraction | None = None) -> "DualInverse":
+        """Return P with other penalties: Σ_j (1/Λ'_j − 1/Λ_j) x_j x_jᵀ is added to K, with x_j the column of item j."""
+        growth = 1.0 / penalty - 1.0 / self.penalty
+        changed = np.flatnonzero(growth)
+        if len(changed) == 0:
+            return self
+        columns = transpose(as_csr(scaled_rows(self.x, self.row_weights)[:, changed], self.dtype))
+        columns = scaled_rows(columns, np.abs(growth[changed]))
+        added, removed = (columns[np.flatnonzero(which)] for which in (growth[changed] > 0, growth[changed] < 0))
+        square = np.array(self.kernel_inverse)
+        change_rows(square, added, removed, progress)
+        return DualInverse(square, self.x, penalty, self.row_weights)
+
+    def in_order(self, order: NDArray[np.int64]) -> "DualInverse":
+        """Return the same P with its rows in another order."""
+        weights = None if self.row_weights is None else self.row_weights[order]
+        square = self.kernel_inverse[np.ix_(order, order)]
+        return DualInverse(square, as_csr(self.x[order], self.dtype), self.penalty, weights)
+
+    def without_items(
+        self,
+        items: NDArray[np.int64],
+        change: Change,
+        residual: float,
+        progress: Fraction | None,
+        rng: np.random.Generator,
+    ) -> tuple["DualInverse", float]:
+        """Return P without some items: K loses x_j x_jᵀ / Λ_j of each; and then the change of rows."""
+        change.check_worthwhile(len(items), len(self.kernel_inverse))
+        kept = np.setdiff1d(np.arange(self.n_items), items)
+        columns = transpose(as_csr(scaled_rows(self.x, self.row_weights)[:, items], self.dtype))
+        square = np.array(self.kernel_inverse)
+        change_rows(square, columns[:0], scaled_rows(columns, 1.0 / self.penalty[items]), progress)
+        x = as_csr(self.x[:, kept], self.dtype)
+        fewer = DualInverse(square, x, self.penalty[kept], self.row_weights)
+        if change.come.shape[0] == 0:
+            return fewer, residual
+        return fewer.changed(change, residual, progress, rng)
 
     def with_rows(self, rows: Csr, row_weights: NDArray[np.float64] | None = None) -> "DualInverse":
         """Return P with new users U, in new arrays: K grows by a border, and so does its inverse.
@@ -212,6 +282,8 @@ class DualInverse(Inverse):
         added to K⁻¹. New users weigh 1 if nothing is said.
         """
         m, more = len(self.kernel_inverse), rows.shape[0]
+        if more == 0:
+            return self
         if self.row_weights is not None and row_weights is None:
             row_weights = np.ones(more)
         weighted = scaled_rows(rows, row_weights)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from relae._common.progress import Fraction
 from relae.linalg import Arrays, Blocks, Csr, Dense, Layout
 from relae.ranking import rank
-from relae.solvers._update import NewRows
+from relae.solvers._update import Change
 
 Items = NDArray[np.int64]
 Supports = Callable[[Items], tuple[NDArray[np.int32], NDArray[np.int64]]]
@@ -82,12 +82,21 @@ class Inverse(ABC):
         """Return the inverse of arrays of its layout; a ValueError if what they contain cannot be."""
 
     @abstractmethod
-    def updated(
-        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    def changed(
+        self, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
     ) -> tuple["Inverse", float]:
-        """Return P with new rows, in new arrays, and its error, given that of this one; `rng` draws the probes.
+        """Return P after a change of rows, in new arrays, and its error, given that of this one; `rng` draws probes.
 
         A DataError if it cannot be done, would cost no less than a fit, or fails its check.
+        """
+
+    @abstractmethod
+    def without_items(
+        self, items: Items, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["Inverse", float]:
+        """Return P without some items, in new arrays, and its error; `change` has the rows that change with them.
+
+        These rows, and the penalty, are on the items that are left. A DataError as of `changed`.
         """
 
     # --- what most forms have in common ------------------------------------------------------------------------------
@@ -104,6 +113,11 @@ class Inverse(ABC):
 
     def for_many(self, histories: int) -> "Inverse":
         """Return the form that is quickest for so many histories, none of them a row of the fit; maybe this one."""
+        return self
+
+    @property
+    def plain(self) -> "Inverse":
+        """P of the rows of the fit alone: this one, unless some columns come from another inverse."""
         return self
 
     def in_form(self, other: "Inverse") -> "Inverse":

@@ -39,7 +39,7 @@ from relae.linalg import (
 )
 from relae.solvers._inverse import Inverse, Items, Supports
 from relae.solvers._solver import NEIGHBOURS, Forecast, Rows, Shape, Solver, runtime_bytes, sparse_bytes
-from relae.solvers._update import NewRows, check_updated
+from relae.solvers._update import Change, check_updated
 
 _LED = 50  # items for each one whose neighbours make a group
 _PROBES = 4  # of each block
@@ -105,27 +105,48 @@ class LocalInverse(Inverse):
         """Entries of a column, on average."""
         return float(self.columns.nnz / self.n_items)
 
-    def updated(
-        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    def changed(
+        self, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
     ) -> tuple["LocalInverse", float]:
-        """Solve again for the items that share a row with an item of the new users: only their neighbours change."""
-        x = new.all_rows()
-        changed = _sharing_a_row(x, new.rows.indices)
-        items, others = np.flatnonzero(changed), np.flatnonzero(~changed)
-        supports = by_closeness(x, new.neighbours, new.nearest_by)
-        solved, error = local_solutions(x, new.penalty + new.growth, items, supports, progress, rng)
-        check_updated(error)
-        n, before = x.shape[1], sp.csc_array(self.columns)
+        """Solve again for the items that share a row with an item of these users: only their neighbours change."""
+        n, before = len(change.penalty), sp.csc_array(self.columns)
         starts = np.pad(before.indptr, (0, n - before.shape[1]), mode="edge")
-        kept = sp.csc_array((before.data, before.indices, starts), shape=(n, n))[:, others]
-        order = np.empty(n, np.int64)
-        order[others], order[items] = np.arange(len(others)), len(others) + np.arange(len(items))
-        columns = sp.hstack([kept, solved], format="csc")[:, order]
-        return LocalInverse(as_csr(columns.tocsr(), x.dtype)), max(residual, error)
+        wide = sp.csc_array((before.data, before.indices, starts), shape=(n, n))
+        return _solved_again(wide, change, np.zeros(n, bool), residual, progress, rng)
+
+    def without_items(
+        self, items: Items, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
+    ) -> tuple["LocalInverse", float]:
+        """Solve again for the items that one of these explained, and for those whose users now have another weight."""
+        kept = np.setdiff1d(np.arange(self.n_items), items)
+        columns = sp.csc_array(self.columns)
+        explained = np.diff(sp.csr_array(columns[items]).tocsc().indptr)[kept] > 0
+        return _solved_again(columns[kept][:, kept], change, explained, residual, progress, rng)
 
     def apply(self, vectors: Dense) -> Dense:
         """Return P̂ @ vectors : (items, columns)."""
         return np.asarray(self.columns @ vectors)
+
+
+def _solved_again(
+    before: Any,
+    change: Change,
+    concerned: NDArray[np.bool_],
+    residual: float,
+    progress: Fraction | None,
+    rng: np.random.Generator,
+) -> tuple[LocalInverse, float]:
+    """Return P̂ with some columns, and those of all items that share a row with a touched one, solved again."""
+    x = change.all_rows()
+    changed = concerned | _sharing_a_row(x, change.touched)
+    items, others = np.flatnonzero(changed), np.flatnonzero(~changed)
+    supports = by_closeness(x, change.neighbours, change.nearest_by)
+    solved, error = local_solutions(x, change.penalty + change.growth, items, supports, progress, rng)
+    check_updated(error)
+    order = np.empty(x.shape[1], np.int64)
+    order[others], order[items] = np.arange(len(others)), len(others) + np.arange(len(items))
+    columns = sp.hstack([before[:, others], solved], format="csc")[:, order]
+    return LocalInverse(as_csr(columns.tocsr(), x.dtype)), max(residual, error)
 
 
 def _sharing_a_row(x: Csr, items: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.progress import Fraction
-from relae.errors import DataError
 from relae.linalg import FLOAT64, INT64, Arrays, Blocks, Csr, Dense, Expected, Layout, prefixed
 from relae.solvers._dual import DualInverse
 from relae.solvers._inverse import Inverse, Supports
-from relae.solvers._update import NewRows
+from relae.solvers._update import Change
 
 _PREFIX = "new_"
 
@@ -70,14 +69,27 @@ class NewItems(Inverse):
         """Return those of the base: the columns of new items are of another inverse."""
         return self.base.supports_by_weights(per_item)
 
-    def updated(
-        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    @property
+    def plain(self) -> Inverse:
+        """The base."""
+        return self.base
+
+    def changed(
+        self, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
     ) -> tuple[Inverse, float]:
-        """Refuse: new users would change what is fitted to the features alone."""
-        raise DataError(
-            f"{len(self.items):,} items of this model have no users and are known by their features alone, which new "
-            "users would change: fit again to all of the data"
-        )
+        """Raise: which items have no users is not known here; change `plain`."""
+        raise NotImplementedError
+
+    def without_items(
+        self,
+        items: NDArray[np.int64],
+        change: Change,
+        residual: float,
+        progress: Fraction | None,
+        rng: np.random.Generator,
+    ) -> tuple[Inverse, float]:
+        """Raise: see `changed`."""
+        raise NotImplementedError
 
     @property
     def n_items(self) -> int:

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
+from relae._common.memory import ensure_memory
 from relae._common.progress import Fraction
 from relae.linalg import (
     FLOATS,
@@ -15,16 +15,15 @@ from relae.linalg import (
     Dense,
     Expected,
     Layout,
-    dense_sparse,
+    change_rows,
     invert_spd,
     sparse_dense,
+    without_rows,
 )
 from relae.solvers._check import residual
 from relae.solvers._inverse import Inverse
 from relae.solvers._solver import Forecast, Rows, Shape, Solver, square_forecast
-from relae.solvers._update import NewRows, check_updated, step_error
-
-_STRIP = 2048
+from relae.solvers._update import Change, check_updated, not_of_the_fit, step_error
 
 
 class PrimalInverse(Inverse):
@@ -78,33 +77,39 @@ class PrimalInverse(Inverse):
         """Return the inverse with this P; nothing is copied."""
         return cls(arrays["inverse"])
 
-    def updated(
-        self, new: NewRows, residual: float, progress: Fraction | None, rng: np.random.Generator
+    def changed(
+        self, change: Change, residual: float, progress: Fraction | None, rng: np.random.Generator
     ) -> tuple["PrimalInverse", float]:
-        """Return P with new rows by a change of low rank: a row for each user, and for each penalty that grows."""
-        old, rows = self.with_items(new.penalty[self.n_items :]), new.with_growth()
-        new.check_worthwhile(rows.shape[0], old.n_items)
-        inverse = old.with_rows(rows)
-        error = residual + step_error(old, inverse, rows, rng)
+        """Return P after a change of low rank: a row for each user, and for each penalty that changes."""
+        added, removed = change.signed
+        old = self.with_items(change.penalty[self.n_items :])
+        change.check_worthwhile(added.shape[0] + removed.shape[0], old.n_items)
+        ensure_memory(old.square.nbytes, f"another square of {old.n_items:,} items", "free some, or fit again")
+        square = np.array(old.square)
+        try:
+            change_rows(square, added, removed, progress)
+        except np.linalg.LinAlgError:
+            raise not_of_the_fit() from None
+        inverse = PrimalInverse(square)
+        error = residual + step_error(old, inverse, change, rng)
         check_updated(error)
         return inverse, error
 
-    def with_rows(self, rows: Csr) -> "PrimalInverse":
-        """Return (A + UᵀU)⁻¹ = P − WᵀW of A = P⁻¹ and new rows U, with W = L⁻¹UP and LLᵀ = I + UPUᵀ, in a new array.
-
-        rows : (new rows, items or more); columns beyond those of P must have been added with `with_items`.
-        """
-        projected = self.project(rows)  # U P : (rows, items)
-        inner = dense_sparse(projected, rows).astype(np.float64)
-        inner.flat[:: len(inner) + 1] += 1.0
-        factor = np.linalg.cholesky((inner + inner.T) / 2)
-        w = solve_triangular(factor, projected, lower=True).astype(self.dtype)
-        out = np.empty_like(self.square)
-        for start in range(0, self.n_items, _STRIP):
-            strip = slice(start, start + _STRIP)
-            np.matmul(w[:, strip].T, w, out=out[strip])
-            np.subtract(self.square[strip], out[strip], out=out[strip])
-        return PrimalInverse(out)
+    def without_items(
+        self,
+        items: NDArray[np.int64],
+        change: Change,
+        residual: float,
+        progress: Fraction | None,
+        rng: np.random.Generator,
+    ) -> tuple["PrimalInverse", float]:
+        """Return P_rest − P_·j P_j· / P_jj, and then the change of rows."""
+        change.check_worthwhile(len(items), self.n_items)
+        ensure_memory(self.square.nbytes, f"another square of {self.n_items:,} items", "free some, or fit again")
+        fewer = PrimalInverse(without_rows(self.square, items))
+        if change.come.shape[0] == 0:
+            return fewer, residual
+        return fewer.changed(change, residual, progress, rng)
 
     def with_items(self, penalty: NDArray[np.float64]) -> "PrimalInverse":
         """Return P for further items that nobody has yet: their penalties, inverted, on the diagonal."""
