@@ -3,7 +3,7 @@
 from relae._common.table_options import TableKeywords, TableOption, TableOptions, Weighting, option, options_of
 from relae.data._assemble import positions_in
 from relae.data._demand import FRESH_DAYS, Demand
-from relae.data._join import joined_ids, joined_items, joined_titles
+from relae.data._join import has_amounts, joined_ids, joined_items, joined_titles
 from relae.data._lists import Lists, axis_of, read_lists, write_lists
 from relae.data._matrix import MatrixLike, SparseMatrix, canonical_matrix, entries_of_rows
 from relae.data._scan import has_tables
@@ -41,6 +41,7 @@ __all__ = [
     "entries_of_rows",
     "fading_weights",
     "gini",
+    "has_amounts",
     "has_tables",
     "joined_ids",
     "joined_items",

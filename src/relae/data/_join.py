@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from relae.data.interactions import Interactions
 
 
-def join(before: Interactions, events: Interactions) -> Interactions:
+def join(before: Interactions, events: Interactions, amounts: bool | None) -> Interactions:
     """Return all interactions, as if the tables of both had been read as one; see `Interactions.joined`."""
     if (before.times is None) != (events.times is None) and events.n_interactions:
         which, other = ("these events", "the data") if events.times is None else ("the data", "these events")
         raise DataError(f"{which} have no times, and {other} have: read both with ", Option("timestamp", ...))
-    if before.weighting != events.weighting and not (_all_ones(before) and _all_ones(events)):
+    amounts = has_amounts(before, events) if amounts is None else amounts
+    if amounts and before.weighting != events.weighting:
         raise DataError(
             "these events have ",
             Option("weighting", events.weighting),
@@ -36,7 +37,7 @@ def join(before: Interactions, events: Interactions) -> Interactions:
     used = np.bincount(events.matrix.indices, minlength=events.n_items) > 0
     items, columns = joined_items(before.items, events.items, used)
     shape = len(users), len(items)
-    matrix, times = _cells(before, events, rows, columns, shape)
+    matrix, times = _cells(before, events, rows, columns, shape, amounts)
     seen = _seen(before, events, rows, items, shape[0])
     return before.replace(
         matrix=matrix,
@@ -99,8 +100,9 @@ def joined_titles(
     return titles
 
 
-def _all_ones(data: Interactions) -> bool:
-    return bool((data.matrix.data == 1).all())
+def has_amounts(*parts: Interactions) -> bool:
+    """Return whether the values of interactions are amounts: whether any of them is not 1."""
+    return any(bool((part.matrix.data != 1).any()) for part in parts)
 
 
 def _cells(
@@ -109,8 +111,9 @@ def _cells(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     shape: tuple[int, int],
+    amounts: bool,
 ) -> tuple[sp.csr_array, NDArray[np.int64] | None]:
-    """Return the cells of both: amounts of a cell that is in both are added, unless all are 1; and the latest times."""
+    """Return the cells of both: amounts of a cell that is in both are added, if they are any; and the latest times."""
     old, new = sp.coo_array(before.matrix), sp.coo_array(events.matrix)
     keys = np.concatenate([old.row.astype(np.int64) * shape[1] + old.col, rows[new.row] * shape[1] + columns[new.col]])
     values = np.concatenate([old.data, new.data]).astype(np.float64)
@@ -119,7 +122,7 @@ def _cells(
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     twice = np.diff(np.append(starts, len(keys))) > 1
     cells = values[starts]
-    if not (values == 1).all():
+    if amounts:
         cells[twice] = joined_amounts(cells[twice], values[starts[twice] + 1], before.weighting)
     indptr = np.searchsorted(keys[starts], np.arange(shape[0] + 1) * shape[1])
     matrix = sp.csr_array((cells.astype(np.float32), keys[starts] % shape[1], indptr), shape=shape)

@@ -451,20 +451,27 @@ class Interactions:
         seen = None if self._seen is None else self._seen.of_users(rows)
         return self.replace(matrix=self.matrix[rows], users=Ids(self.users.values[rows]), times=times, seen=seen)
 
-    def joined(self, events: Interactions) -> Interactions:
+    def joined(self, events: Interactions, *, amounts: bool | None = None) -> Interactions:
         """Return these interactions and later events, as if the tables of both had been read as one.
 
         Users and items that are known keep their places, and new ones come after them; users whom a filter dropped are
-        new too. A pair that is in both has the sum of both amounts, by the weighting of the data, or 1 where all values
-        of both are 1; and the later of both times. What users have seen beside their histories is put together, without
-        what is part of a history now. New items have no features.
+        new too. A pair that is in both has the later of both times. What users have seen beside their histories is put
+        together, without what is part of a history now. New items have no features.
+
+        Parameters
+        ----------
+        events
+            The later events, with the same kinds of ids.
+        amounts
+            Whether the values are amounts, so that a pair that is in both has their sum, by the weighting of the data;
+            otherwise it has the value of the data. By default they are amounts unless all values of both are 1.
 
         Raises
         ------
         DataError
             If only one of both has times or ids, or if their weightings or the kinds of their ids differ.
         """
-        return join(self, events)
+        return join(self, events, amounts)
 
     def without_users(self, users: Iterable[Any]) -> Interactions:
         """Return these interactions without some users: nothing of them is left, not even that a filter dropped them.

@@ -19,6 +19,7 @@ from relae.data import (
     Interactions,
     InteractionsLike,
     as_interactions,
+    has_amounts,
     joined_ids,
     joined_items,
     joined_titles,
@@ -286,7 +287,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
             )
         at = known.users.positions(added.users.values[back])
         theirs = known.select_users(at)
-        earlier, later = encode(theirs, names), encode(theirs.joined(added), names)
+        earlier, later = encode(theirs, names), encode(theirs.joined(added, amounts=has_amounts(known, added)), names)
     step = _Step.of_rows(model, earlier.matrix, later.matrix, len(back), at, names)
     other = _apply(model, step, training, of_stage(progress, "update"), rng)
     other.n_users_ = model.n_users_ + added.n_users - len(back)
