@@ -32,7 +32,8 @@ def inspect(path: Path, *, verify: bool, as_json: bool) -> None:
     popular = [catalog.record(column) for column in catalog.popular[:_POPULAR].tolist()]
     if as_json:
         held = {"holds_histories": model.holds_histories}
-        print_json({**saved.info, **held, "size": saved.size, "verified": verify, "popular": popular})
+        history = {"changes": saved.history} if saved.info.get("history") else {}
+        print_json({**saved.info, **history, **held, "size": saved.size, "verified": verify, "popular": popular})
         return
     _show(output_console(), saved, popular, verify)
 
@@ -74,7 +75,28 @@ def _show(console: Console, saved: Saved, popular: list[Item], verified: bool) -
         arrays.add_row(name, np.dtype(entry["dtype"]).name, shape, f"{entry['bytes']:,}")
     console.print(arrays)
     console.print()
+    _show_history(console, saved)
     items = make_table("most popular", "~title", ">users")
     for entry in popular:
         items.add_row(Text(clean_text(entry["item"])), Text(clean_text(entry["title"])), f"{entry['popularity']:,}")
     show_table(console, items)
+
+
+def _show_history(console: Console, saved: Saved) -> None:
+    """Show the changes since the fit, and how many versions can be gone back to."""
+    if not saved.info.get("history"):
+        return
+    table = make_table("change", "when", ">rows", "digest of ids", ">residual", "digest of arrays")
+    for line in saved.history:
+        residual, arrays = line["residual"], line["arrays"]
+        table.add_row(
+            str(line["what"]),
+            str(line["when"]),
+            f"{line['rows']:,}",
+            str(line["ids"])[:12],
+            f"{residual['before']:.0e} → {residual['after']:.0e}",
+            f"{str(arrays['before'])[:8]} → {str(arrays['after'])[:8]}",
+        )
+    show_table(console, table)
+    console.print(f"earlier versions that are kept: {saved.earlier}")
+    console.print()

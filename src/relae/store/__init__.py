@@ -23,13 +23,25 @@ from relae.registry import KINDS, kind
 from relae.solvers import FORMS, ensure_memory
 from relae.store._folder import ReservedFolder, reserve
 from relae.store._format import Record
+from relae.store._history import Change, digest_of, read_history
 from relae.store._read import FileState, overwritten, read
 from relae.store._size import forecast_size
 from relae.store._users import check_user_facts, read_users, user_arrays, user_facts, user_layout, users_of_fit
 
 _IMPOSSIBLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)  # what a corrupt folder leads to
 
-__all__ = ["ReservedFolder", "Saved", "forecast_size", "load", "open_model", "reserve", "save"]
+__all__ = [
+    "Change",
+    "ReservedFolder",
+    "Saved",
+    "digest_of",
+    "forecast_size",
+    "load",
+    "open_model",
+    "reserve",
+    "roll_back",
+    "save",
+]
 
 
 def save(
@@ -40,6 +52,8 @@ def save(
     histories: Interactions | None = None,
     title: str | None = None,
     progress: Progress | None = None,
+    change: Change | None = None,
+    keep: int = 0,
 ) -> None:
     """Save a fitted model as a folder. An earlier model there is replaced at the very end, or not at all.
 
@@ -61,6 +75,11 @@ def save(
         What the data is called.
     progress
         Called with "save" and the fraction that is done.
+    change
+        The change that has made this model of the one in the folder, for its history. Without it, a new history begins
+        and no earlier version is kept.
+    keep
+        How many earlier versions stay in the folder, that of now included, to `roll_back` to.
 
     Raises
     ------
@@ -89,7 +108,19 @@ def save(
         "versions": _versions(),
     }
     with nullcontext(path) if isinstance(path, ReservedFolder) else reserve(path) as target:
-        target.write(record, arrays, progress)
+        target.write(record, arrays, progress, change, keep)
+
+
+def roll_back(path: str | os.PathLike[str] | ReservedFolder) -> None:
+    """Go back to the version of a model before its last change, which is removed; the history has a line more.
+
+    Raises
+    ------
+    StoreError
+        If the folder keeps no earlier version; the model stays as it is.
+    """
+    with nullcontext(path) if isinstance(path, ReservedFolder) else reserve(path) as target:
+        target.roll_back()
 
 
 @dataclass(frozen=True)
@@ -114,6 +145,16 @@ class Saved:
     def size(self) -> int:
         """Bytes of the arrays on disk."""
         return sum(int(entry["bytes"]) for entry in self.info["arrays"].values())
+
+    @property
+    def history(self) -> list[Record]:
+        """The changes since the fit, the first one first; a StoreError if the file was changed by others."""
+        return read_history(self.path, self.info)
+
+    @property
+    def earlier(self) -> int:
+        """How many earlier versions are kept, to `roll_back` to."""
+        return len(self.info.get("earlier", []))
 
     @cached_property
     def histories(self) -> Interactions | None:

@@ -11,8 +11,10 @@ import numpy as np
 
 FORMAT, VERSION = "relae-model", 1
 RECORD = "model.json"
+HISTORY = "history.jsonl"
 DTYPES = ("<f4", "<f8", "<i4", "<i8", "|u1")
 ARRAYS = re.compile(r"arrays-[0-9a-f]{8}")
+EARLIER = re.compile(r"earlier-[0-9a-f]{8}\.json")
 
 Record = dict[str, Any]
 

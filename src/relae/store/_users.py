@@ -10,11 +10,11 @@ dropped_users, dropped_reasons                         the ids of those whom fil
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from relae.data import Dropped, Ids, Interactions
+from relae.data import Dropped, Ids, Interactions, Weighting
 from relae.linalg import BYTES, INT64, Arrays, Expected, Layout, csr_from_parts, csr_layout, csr_parts
 from relae.recommender import encode, shortened, text, whole
 
@@ -44,6 +44,7 @@ def user_facts(histories: Interactions | None, arrays: Mapping[str, Any], users_
         "histories": histories is not None,
         "seen": len(arrays["seen_columns"]) if "seen_columns" in arrays else 0,
         "filters": [] if dropped is None else list(dropped.filters),
+        **({} if histories is None else {"weighting": histories.weighting}),
         "user_ids": _where_user_ids_are(users_of_fit, histories),
     }
 
@@ -102,6 +103,7 @@ def check_user_facts(facts: Mapping[str, Any]) -> None:
         raise ValueError(f"histories is {shortened(facts['histories'])}, not true or false")
     whole({"seen": 0, **facts}, "seen")
     text({"user_ids": "unknown", **facts}, "user_ids", "histories", "positions", "unknown")
+    text({"weighting": "linear", **facts}, "weighting", *get_args(Weighting))
     filters = facts.get("filters", [])
     if not isinstance(filters, list):
         raise ValueError(f"filters is {shortened(filters)}, not a list")
@@ -129,7 +131,8 @@ def read_users(arrays: Arrays, facts: Mapping[str, Any], items: Ids) -> Interact
     matrix, times = csr_from_parts(name, arrays, shape), arrays.get("histories_times")
     if times is not None and len(times) != matrix.nnz:
         raise ValueError(f"histories_times has {len(times):,} times for {matrix.nnz:,} interactions")
-    return Interactions(matrix, users, items, times=times, seen=seen, dropped=dropped)
+    weighting = facts.get("weighting", "linear")
+    return Interactions(matrix, users, items, times=times, seen=seen, dropped=dropped, weighting=weighting)
 
 
 def _has(arrays: Mapping[str, Any], histories: Mapping[str, Any]) -> bool:

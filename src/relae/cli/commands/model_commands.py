@@ -28,6 +28,13 @@ _HISTORY = "History"
 _ITEMS = "Items"
 
 
+KeepOption = Annotated[int, typer.Option(help="The number of earlier versions to keep in the folder.")]
+ChangedOption = Annotated[
+    Path | None,
+    typer.Option(metavar="MODEL", help="Save the result in this folder instead, and leave the model as it is."),
+]
+
+
 class By(StrEnum):
     """Orders of weights."""
 
@@ -230,6 +237,75 @@ def compact(
     )
 
 
+@add_column_options
+def update(
+    model: ModelArgument,
+    events: Annotated[
+        str, typer.Argument(metavar="EVENTS", help="A table of what users did since the fit, with the columns of it.")
+    ],
+    columns: OptionValues,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="The data that the model was fitted to; needed for known users if its histories were not saved.",
+        ),
+    ] = None,
+    keep: KeepOption = 1,
+    out: ChangedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take later events into a model without a new fit: of known users, new users and new items.
+
+    The result is the model that a fit to all of the data would give, with the same l2. It is refused where a fit would
+    cost less.
+    """
+    from relae.cli import _living
+
+    _living.update(model, events, columns, data=data, keep=keep, out=out, as_json=as_json)
+
+
+def forget(
+    model: ModelArgument,
+    user: Annotated[
+        list[str] | None, typer.Option("--user", metavar="ID", help="A user to forget; can be repeated.")
+    ] = None,
+    users: Annotated[
+        Path | None,
+        typer.Option("--users", metavar="FILE", help="A file with the users to forget: an id per line, or JSON."),
+    ] = None,
+    out: ChangedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take users out of a model without a new fit, as if they had never been there.
+
+    Nothing of them is left in the folder: earlier versions of the model are removed too.
+    """
+    from relae.cli import _living
+
+    _living.forget(model, user or [], users, out=out, as_json=as_json)
+
+
+def drop(
+    model: ModelArgument,
+    item: Annotated[list[str], typer.Option("--item", metavar="ID", help="An item to drop; can be repeated.")],
+    keep: KeepOption = 1,
+    out: ChangedOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take items out of a model without a new fit, as if they had never been there."""
+    from relae.cli import _living
+
+    _living.drop(model, item, keep=keep, out=out, as_json=as_json)
+
+
+def rollback(model: ModelArgument, as_json: JsonOption = False) -> None:
+    """Go back to the version of a model before its last update or drop."""
+    from relae.cli import _living
+
+    _living.rollback(model, as_json=as_json)
+
+
 def inspect(
     model: ModelArgument,
     verify: Annotated[bool, typer.Option("--verify", help="Read all files, and check every checksum.")] = False,
@@ -324,4 +400,4 @@ def serve(
     )
 
 
-COMMANDS = (recommend, similar, explain, export, compact, inspect, serve)
+COMMANDS = (recommend, similar, explain, export, compact, update, forget, drop, rollback, inspect, serve)
