@@ -36,7 +36,6 @@ class Shop:
             rng = np.random.default_rng(seed)
             rows = [(user, item) for user in range(120) for item in rng.choice(40, 7, replace=False).tolist()]
             pl.DataFrame(rows, schema=["user", "item"], orient="row").write_csv(folder / f"{name}.csv")
-        (folder / "later.csv").write_text("user,item\n7,1\n7,2\n500,3\n500,41\n")
         data = Interactions.read(folder / "one.csv")
         EASE(5.0).fit(data).save(folder / "model", form="primal", histories=data, title="one")
         write_gowalla(folder / "data" / "gowalla", users=200, items=60)
@@ -87,7 +86,7 @@ def _page(name: str) -> Callable[[Path], Found]:
     return look
 
 
-def _model(name: str) -> Callable[[Path], Found]:
+def model_of(name: str) -> Callable[[Path], Found]:
     def look(folder: Path) -> Found:
         if not (folder / name / "model.json").exists():
             return {name: None}
@@ -193,19 +192,6 @@ def train(epochs: str, checkpoint: str, target: str) -> None:
         np.save(file, model.score(matrix))
 
 
-def copy(source: str, target: str) -> None:
-    """Copy a model, and take a change into it, so that there is a version to go back to."""
-    import shutil
-
-    shutil.copytree(source, target)
-    opened = store.open_model(target)
-    model, known = opened.model, opened.histories
-    assert isinstance(model, EASE)
-    assert known is not None
-    change = store.Change("drop", (39,), model.residual_, model.residual_)
-    store.save(model.drop_items([39], known), target, histories=known.without_items([39]), change=change, keep=2)
-
-
 # --- all of them -------------------------------------------------------------------------------------------------
 
 
@@ -252,19 +238,6 @@ def _compact(shop: Shop, place: Path, per_item: int) -> Command:
     return ("relae", "compact", shop.folder / "model", "--per-item", per_item, "--out", place / "small")
 
 
-def _change(*words: object) -> Callable[[Shop, Path], Command]:
-    """Change a model that `_copy` has put there."""
-    return lambda shop, place: ("relae", words[0], place / "model", *words[1:])
-
-
-def _update(shop: Shop, place: Path) -> Command:
-    return ("relae", "update", place / "model", shop.folder / "later.csv")
-
-
-def _copy(shop: Shop, place: Path) -> Command:
-    return (f"{__name__}:copy", shop.folder / "model", place / "model")
-
-
 def _evaluate(shop: Shop, place: Path, k: int) -> Command:
     return ("relae", "evaluate", shop.folder / "one.csv", "--model", "ease", "--k", k, "--out", place / "figures.json")
 
@@ -294,9 +267,9 @@ _TORCH = ("torch", "torch._dynamo", "relae.baselines.neural")
 _MATPLOTLIB = ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg")
 
 CASES = {
-    "fit": Case(**_both(_fit, "one", "two", look=_model("model"))),
+    "fit": Case(**_both(_fit, "one", "two", look=model_of("model"))),
     "fit, trained": Case(
-        **_both(_fit_trained, "one", "two", look=_model("model"), resumes=("model.training",), modules=_TORCH)
+        **_both(_fit_trained, "one", "two", look=model_of("model"), resumes=("model.training",), modules=_TORCH)
     ),
     "tune": Case(**_both(_tune, 2, 4, look=_run, goes_on=True)),
     "compare": Case(**_both(_compare, "itemknn", "itemknn,ease", look=_comparison, goes_on=True)),
@@ -306,11 +279,7 @@ CASES = {
     "recommend to CSV": Case(**_both(_recommend("csv"), 3, 5, look=_files("recs.csv"))),
     "recommend to Parquet": Case(**_both(_recommend("parquet"), 3, 5, look=_files("recs.parquet"))),
     "export": Case(**_both(_export, 3, 5, look=_files("weights.parquet"))),
-    "compact": Case(**_both(_compact, 5, 9, look=_model("small"))),
-    "update": Case(old=_copy, new=_update, look=_model("model"), goes_on=True),
-    "forget": Case(old=_copy, new=_change("forget", "--user", 7, "--user", 11), look=_model("model"), goes_on=True),
-    "drop": Case(old=_copy, new=_change("drop", "--item", 3), look=_model("model"), goes_on=True),
-    "rollback": Case(old=_copy, new=_change("rollback"), look=_model("model"), goes_on=True),
+    "compact": Case(**_both(_compact, 5, 9, look=model_of("small"))),
     "evaluate": Case(**_both(_evaluate, 5, 10, look=_files("figures.json"))),
     "figures": Case(**_both(_figures, "one", "two", look=_pictures, modules=_MATPLOTLIB, kills=1)),
     "reproduce": Case(**_both(_reproduce, "ease", "lae,ease,dlae", look=_reproduced, goes_on=True)),
