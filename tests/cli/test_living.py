@@ -100,3 +100,27 @@ def test_amounts_are_added_with_the_weighting_of_the_fit(log, shell):
     shell.ok("fit", folder / "both.csv", *FIT, *options, "--weighting", "log", "--out", folder / "both")
     ours, theirs = relae.load(folder / "m"), relae.load(folder / "both")
     assert np.allclose(ours.weights(), theirs.weights(), atol=1e-5)
+
+
+def test_whom_and_what_a_recommendation_rests_on(log, shell):
+    folder, _ = log
+    shell.ok("fit", folder / "first.csv", *FIT, "--out", folder / "m")
+    model, saved = relae.load(folder / "m"), store.open_model(folder / "m")
+    history = saved.histories.history("p003")
+    [item] = model.recommend(history, 1)[0]
+    words = ("explain", folder / "m", "--item", item, "--for", "p003", "--users", 4, "--counterfactual", 1)
+    answer = json.loads(shell.ok(*words, "--json"))
+    found = model.influence(history, item, saved.histories, k=4)
+    assert [each["user"] for each in answer["users"]["changes"]] == found.users
+    assert np.allclose([each["change"] for each in answer["users"]["changes"]], found.changes, atol=1e-6)
+    assert answer["users"]["complete"]
+    gone = [each["item"] for each in answer["counterfactual"]["without"]]
+    left = [each for each in history if each not in gone]
+    assert 0 < len(gone) < len(history)
+    assert model.recommend(left, 1, deny=history)[0][0] != item
+    said = shell.ok(*words)
+    assert found.users[0] in said
+    assert "not among the first 1 without" in said
+    shell.ok("fit", folder / "first.csv", *FIT, "--no-histories", "--out", folder / "bare")
+    refused = shell("explain", folder / "bare", "--item", item, "--history", history[0], "--users", 2).line()
+    assert "was saved without what its users had" in refused

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from relae import algebra
 from relae.algebra import Dial
+from relae.models._counterfactual import Counterfactual
 from relae.models._explanation import Explanation
+from relae.models._influence import Influence
 from relae.models._linear import LinearAutoencoder, suggested_l2
 from relae.models._next_item import NextItem
 from relae.models._parameters import (
@@ -56,8 +58,10 @@ __all__ = [
     "RDLAE",
     "RLAE",
     "TIME",
+    "Counterfactual",
     "Dial",
     "Explanation",
+    "Influence",
     "LinearAutoencoder",
     "NextItem",
     "TimeParameters",
@@ -263,10 +267,10 @@ class DEQL(LinearAutoencoder):
 
     def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w : (items,) of the emphasis `kept`, or of RDLAE for a ξ."""
-        if xi is not None:
-            return super().column_weights(xi)
-        self.check_fitted()
-        return algebra.emphasis_weights(self.penalty_, self.inverse_diagonal_, self.l2_, self.dropout_, self.kept)
+        return super().column_weights(xi)
+
+    def _weights_of(self, penalty: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+        return algebra.emphasis_weights(penalty, diagonal, self.l2_, self.dropout_, self.kept)
 
     def with_dials(self, **values: float | None) -> LinearAutoencoder:
         """Return this model with another α or γ, or that of a ξ, which has no emphasis: no refit, no copy."""

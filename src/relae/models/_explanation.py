@@ -2,14 +2,17 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from relae._common.checks import check_whole
 from relae.errors import DataError
-from relae.recommender import History, HistoryRecommender
+from relae.models._counterfactual import Counterfactual, smallest_set
+from relae.recommender import HistoriesLike, History, HistoryRecommender
 
 
 @dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Explanation:
     """The explanation of a score: what each item of the history adds to it, the largest first.
 
     `score` is the sum of `contributions`, which can be negative, and of `demand`: what is added because the item is in
-    demand now (`freshness`).
+    demand now (`freshness`). `counterfactual` is what a place in the list rests on, where that was asked for.
     """
 
     item: Any
@@ -25,6 +28,7 @@ class Explanation:
     items: list[Any]
     contributions: NDArray[np.float64]
     demand: float = 0.0
+    counterfactual: Counterfactual | None = None
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -60,13 +64,71 @@ class Explainer(HistoryRecommender):
             The columns to explain.
         """
 
-    def explain(self, history: History, item: Any, *, times: NDArray[np.int64] | None = None) -> Explanation:
+    def explain(
+        self,
+        history: History,
+        item: Any,
+        *,
+        times: NDArray[np.int64] | None = None,
+        counterfactual: bool = False,
+        k: int = 10,
+        seen: HistoriesLike | None = None,
+    ) -> Explanation:
         """Return what each item of one history adds to the score of `item`.
 
-        They and the demand sum to the score. `times` is that of `recommend`.
+        They and the demand sum to the score.
+
+        Parameters
+        ----------
+        times
+            That of `recommend`.
+        counterfactual
+            Also search for the smallest set of items of the history without which `item` would not have been among the
+            first `k` of the list: exactly for sets of up to four items, as far as that is affordable, and beyond that
+            item by item. The items that are left out are not recommended themselves.
+        k, seen
+            The length of that list, and what the user has had beside the history, as of `recommend`.
         """
         [explanation] = self.explain_all(history, [item], times=times)
-        return explanation
+        if not counterfactual:
+            return explanation
+        return replace(explanation, counterfactual=self._counterfactual(history, item, times, k, seen))
+
+    def _counterfactual(
+        self, history: History, item: Any, times: NDArray[np.int64] | None, k: int, seen: HistoriesLike | None
+    ) -> Counterfactual:
+        check_whole("k", k)
+        encoded, column = self.encode(history, seen, times=times), self.column_of(item)
+        row, weighed = encoded.matrix, self.weigh(encoded.matrix, encoded.times)
+        had, size = row.indices.astype(np.int64), row.nnz
+        if column in had:
+            raise DataError(f"item {item!r} is in the history, so that it is not recommended")
+        barred = np.zeros(len(self.items_), bool)
+        barred[had] = True
+        if encoded.seen is not None:
+            barred[encoded.seen.indices] = True
+        barred[column] = True
+        others = np.flatnonzero(~barred)
+        parts = self.contributions(had, np.ones(size), np.append(column, others))  # (items, history)
+        offset = self.score_offset()
+        offsets = np.zeros(len(others)) if offset is None else float(offset[column]) - offset[others]
+        is_fixed = bool(np.array_equal(weighed.data, row.data))
+
+        def weigh(masks: NDArray[np.bool_]) -> NDArray[np.float64]:
+            if is_fixed:
+                return np.where(masks, weighed.data.astype(np.float64), 0.0)
+            lists, at = np.nonzero(masks)
+            starts = np.searchsorted(lists, np.arange(len(masks) + 1))
+            histories = sp.csr_array((row.data[at], row.indices[at], starts), shape=(len(masks), row.shape[1]))
+            when = None if encoded.times is None else encoded.times[at]
+            weights = np.zeros(masks.shape)
+            weights[lists, at] = self.weigh(histories, when).data
+            return weights
+
+        leads = (parts[0] - parts[1:]).T
+        at, rank, exact = smallest_set(leads, np.asarray(offsets), others < column, k, weigh, is_fixed)
+        left_out = None if at is None else list(self.items_.take(had[at]))
+        return Counterfactual(left_out, k, rank, exact)
 
     def explain_all(
         self, history: History, items: Iterable[Any], *, times: NDArray[np.int64] | None = None

@@ -31,11 +31,12 @@ from relae.linalg import (
     scaled_columns,
 )
 from relae.models._explanation import Explainer
+from relae.models._influence import Influence, influence
 from relae.models._parameters import DIALS, FAMILY, FRESH_DAYS, FRESHNESS, TIME, TimeParameters
 from relae.models._refresh import compact, drop_items, forget, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
 from relae.ranking import barred_columns, rank
-from relae.recommender import HistoriesLike, State, number, text, whole
+from relae.recommender import HistoriesLike, History, State, number, text, whole
 from relae.solvers import (
     DTYPES,
     FORMS,
@@ -238,7 +239,13 @@ class LinearAutoencoder(Explainer):
     def column_weights(self, xi: float | None = None) -> NDArray[np.float64]:
         """Return w = max(Λ, (1 − ξ)/diag P) : (items,), for the model's ξ or another one."""
         self.check_fitted()
-        return algebra.column_weights(self.penalty_, self.inverse_diagonal_, self.xi if xi is None else xi)
+        if xi is None:
+            return self._weights_of(self.penalty_, self.inverse_diagonal_)
+        return algebra.column_weights(self.penalty_, self.inverse_diagonal_, xi)
+
+    def _weights_of(self, penalty: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return w of the model's dials for some items, from their Λ and diag P."""
+        return algebra.column_weights(penalty, diagonal, self.xi)
 
     @property
     def xi_interval_(self) -> tuple[float, float]:
@@ -480,6 +487,33 @@ class LinearAutoencoder(Explainer):
         if (scaling := self._score_scaling()) is not None:
             contributions *= scaling[columns, None]
         return np.asarray(contributions)
+
+    def influence(
+        self,
+        history: History,
+        item: Any,
+        data: InteractionsLike | None = None,
+        *,
+        k: int = 10,
+        times: NDArray[np.int64] | None = None,
+    ) -> Influence:
+        """Return the users of the fit who have the largest influence on the score of an item for one history.
+
+        That is the exact change of the score if the user had not been there, with the same l2. Without dropout and
+        norms of items, no other user has a larger one; otherwise a first-order estimate chooses some users, for whom it
+        is then computed (`Influence.complete`). What the recent demand adds to scores is left out.
+
+        Parameters
+        ----------
+        data
+            The data of the fit; a model in the dual form holds it itself.
+        k : int
+            How many users.
+        times
+            That of `recommend`.
+        """
+        self.check_fitted()
+        return influence(self, history, item, data, k, times)
 
     # --- from this model to another one ------------------------------------------------------------------------
 

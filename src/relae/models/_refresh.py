@@ -56,7 +56,7 @@ def compact(
     model: Model, data: Any, per_item: int, supports: str, progress: Progress | None, rng: np.random.Generator
 ) -> Model:
     """Return the model on supports of `per_item` items, where its closed form is solved again."""
-    x = _all_rows(model, _training(model, data).matrix)
+    x = _all_rows(model, training_data(model, data).matrix)
     if supports in ("cosine", "count"):
         support_sets = by_closeness(x, per_item, supports)
     elif supports == "weights":
@@ -88,7 +88,7 @@ def _with_more_items(features: Csr, n_items: int) -> Csr:
     return sp.csr_array((features.data, features.indices, starts), shape=(n_items, features.shape[1]))
 
 
-def _training(model: "LinearAutoencoder", data: InteractionsLike | None) -> Interactions:
+def training_data(model: "LinearAutoencoder", data: InteractionsLike | None) -> Interactions:
     """Return the data that the model was fitted to, on its columns."""
     held = model.inverse_.held_rows
     if data is None and held is not None:
@@ -248,13 +248,13 @@ def _rows_after(model: "LinearAutoencoder", step: _Step, training: Interactions 
     return scaled_rows(*stacked(users, model.fit_, features, model.feature_weight_))
 
 
-def _known(model: "LinearAutoencoder", data: InteractionsLike | None) -> Interactions | None:
+def known_data(model: "LinearAutoencoder", data: InteractionsLike | None) -> Interactions | None:
     """Return the training data with the ids of its users, as far as it is given or held by the model."""
     if data is not None:
         return as_interactions(data, model.items_)
     if model.inverse_.held_rows is None:
         return None
-    held, users = _training(model, None), model.users_
+    held, users = training_data(model, None), model.users_
     return held if users is None or len(users) != held.n_users else held.replace(users=users)
 
 
@@ -265,7 +265,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
             f"this model was fitted with a half-life of {model.fit_.half_life:g} days, so that later events change the "
             "weight of all earlier ones: fit it again"
         )
-    added, known = model.to_interactions(new), _known(model, data)
+    added, known = model.to_interactions(new), known_data(model, data)
     _check_features(model, added)
     used = np.bincount(added.matrix.indices, minlength=added.n_items) > 0
     names, columns = joined_items(model.items_, added.items, used)
@@ -275,7 +275,7 @@ def update(model: Model, new: Any, data: Any, progress: Progress | None, rng: np
             "again with an l2"
         )
     back = _who_come_back(model, added, known)
-    training = None if known is None else _training(model, data)
+    training = None if known is None else training_data(model, data)
     nobody = Histories(sp.csr_array((0, len(names)), dtype=np.float32), raw=True)
     earlier, later, at = nobody, encode(added, names), np.empty(0, np.int64)
     if len(back):
@@ -342,7 +342,7 @@ def _check_features(model: "LinearAutoencoder", added: Interactions) -> None:
 
 def forget(model: Model, users: Iterable[Any], data: Any, progress: Progress | None, rng: np.random.Generator) -> Model:
     """Return the model that a fit without some users with the same l2 would give."""
-    ids, known = list(dict.fromkeys(users)), _known(model, data)
+    ids, known = list(dict.fromkeys(users)), known_data(model, data)
     if known is None or (known.users.positional and not (model.users_ is None or model.users_.positional)):
         raise DataError(
             "the model does not hold what its users had, which has to be taken from it: give the data of the fit, or "
@@ -359,7 +359,7 @@ def forget(model: Model, users: Iterable[Any], data: Any, progress: Progress | N
     is_whole = known.n_users == model.n_users_
     if not is_whole and model.fit_.half_life is not None:
         raise DataError("the weights of a fit with a half-life depend on all of its data: give all of it as data")
-    training = _training(model, data) if is_whole else Interactions(encode(known, model.items_).matrix)
+    training = training_data(model, data) if is_whole else Interactions(encode(known, model.items_).matrix)
     gone = training.matrix[at]
     after = known.without_users(ids)
     if model.fit_.half_life is not None and _latest(after) != _latest(known):
@@ -402,7 +402,7 @@ def drop_items(
     model: Model, items: Iterable[Any], data: Any, progress: Progress | None, rng: np.random.Generator
 ) -> Model:
     """Return the model that a fit without some items with the same l2 would give."""
-    ids, known = list(dict.fromkeys(items)), _known(model, data)
+    ids, known = list(dict.fromkeys(items)), known_data(model, data)
     dropped = model.items_.positions(ids)
     strangers = [each for each, column in zip(ids, dropped.tolist(), strict=True) if column < 0]
     if strangers or not ids:
@@ -412,7 +412,7 @@ def drop_items(
     kept = np.setdiff1d(np.arange(n), dropped)
     if len(kept) == 0 or model.item_counts_[kept].sum() == 0:
         raise DataError("nothing would be left without these items: remove the model")
-    training = None if known is None else _training(model, data)
+    training = None if known is None else training_data(model, data)
     after = None if known is None else known.without_items(ids)
     if model.fit_.half_life is not None and (after is None or known is None or _latest(after) != _latest(known)):
         raise DataError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relae._common.progress import Fraction
-from relae.linalg import Arrays, Blocks, Csr, Dense, Layout
+from relae.linalg import Arrays, Blocks, Csr, Dense, Layout, as_csr
 from relae.ranking import rank
 from relae.solvers._update import Change
 
@@ -123,6 +123,15 @@ class Inverse(ABC):
     def in_form(self, other: "Inverse") -> "Inverse":
         """Return `other`, which is P in another form, with whatever this one has beside P."""
         return other
+
+    def leverages(self, rows: Csr) -> NDArray[np.float64]:
+        """Return x P xᵀ of each row x : (rows,)."""
+        out, step = np.empty(rows.shape[0]), max(1, int(self.batch_bytes / self.bytes_per_user))
+        for start in range(0, rows.shape[0], step):
+            batch = rows[start : start + step]
+            projected = self.project(as_csr(batch, self.dtype)).astype(np.float64)
+            out[start : start + step] = batch.multiply(projected).sum(axis=1)
+        return out
 
     def pairs(self, item: int, diagonal: NDArray[np.float64]) -> tuple[Dense, NDArray[np.float64]]:
         """Return P_ij and P_ii·P_jj of an item i and all items j : (1, items) and (items,).

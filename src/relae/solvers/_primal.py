@@ -15,8 +15,10 @@ from relae.linalg import (
     Dense,
     Expected,
     Layout,
+    as_csr,
     change_rows,
     invert_spd,
+    quadratic_forms,
     sparse_dense,
     without_rows,
 )
@@ -63,6 +65,10 @@ class PrimalInverse(Inverse):
     def rows(self, items: NDArray[np.int64]) -> Dense:
         """Return P[items] : (len(items), items)."""
         return self.square[items]
+
+    def leverages(self, rows: Csr) -> NDArray[np.float64]:
+        """Return x P xᵀ of each row x : (rows,), reading only its own block of P."""
+        return quadratic_forms(as_csr(rows, self.dtype), self.square)
 
     def block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Dense:
         """Return P[rows][:, columns] : (rows, columns)."""

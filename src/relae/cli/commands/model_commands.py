@@ -158,12 +158,40 @@ def explain(
     history_file: HistoryFileOption = None,
     user: UserIdOption = None,
     k: Annotated[int, typer.Option(help="The number of items of the history to show; --json prints all.")] = 20,
+    users: Annotated[
+        int,
+        typer.Option(
+            "--users",
+            metavar="N",
+            help="Also show the N users of the fit without whom the score would change most, and by how much.",
+        ),
+    ] = 0,
+    counterfactual: Annotated[
+        int,
+        typer.Option(
+            "--counterfactual",
+            metavar="N",
+            help="Also show the smallest set of items of the history without which the item would not be among the "
+            "first N.",
+        ),
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Show how much each item of a history adds to the score of an item; the parts sum exactly to the score."""
     from relae.cli import _explain
 
-    _explain.explain(model, item, dials, history=history, history_file=history_file, user=user, k=k, as_json=as_json)
+    _explain.explain(
+        model,
+        item,
+        dials,
+        history=history,
+        history_file=history_file,
+        user=user,
+        k=k,
+        users=users,
+        first=counterfactual,
+        as_json=as_json,
+    )
 
 
 @add_dial_options
