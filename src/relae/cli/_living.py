@@ -39,12 +39,12 @@ def update(
     """Take later events of known and new users into a model."""
 
     def change(saved: Saved, model: LinearAutoencoder, known: Interactions | None, progress: Any) -> Changed:
-        given = Columns(**columns)
-        if known is not None and given.weight is not None and given.weighting is None:
-            given = replace(given, weighting=known.weighting)
-        _, later = read_data(events, given.check_weighting())
+        event_columns = Columns(**columns)
+        if known is not None and event_columns.weight is not None and event_columns.weighting is None:
+            event_columns = replace(event_columns, weighting=known.weighting)
+        _, later = read_data(events, event_columns.check_weighting())
         updated = model.update(later, known, progress=progress)
-        amounts = True if given.weight is not None else None
+        amounts = True if event_columns.weight is not None else None
         kept = None if saved.histories is None else saved.histories.joined(later, amounts=amounts)
         return updated, kept, later.users.values.tolist()
 

@@ -20,7 +20,7 @@ Weigh = Callable[[NDArray[np.bool_]], Floats]
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What a place in the first k of a list rests on.
+    """The part of a history that a place in the first k of a list rests on.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ class Saved:
 
     @property
     def earlier(self) -> int:
-        """How many earlier versions are kept, to `roll_back` to."""
+        """The number of earlier versions that are kept, to `roll_back` to."""
         return len(self.info.get("earlier", []))
 
     @cached_property
