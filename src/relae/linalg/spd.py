@@ -12,16 +12,21 @@ It is all `numpy.matmul`, on purpose. LAPACK through SciPy has 32-bit indices an
 n = 27,000, and each further thread pool (SciPy's BLAS, numba's) would have to share the cores with the workers of
 NumPy's BLAS, which spin for a while after every product. A recursion on A⁻¹ itself is as quick but loses digits: its
 error grows with the square of the condition number.
+
+Small matrices have products that are too small for the speed of large ones. Up to `_LAPACK` rows, where 32-bit indices
+are safe, SciPy's LAPACK makes the whole inverse (`potrf`, `potri`), also in place.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 Square = NDArray[np.floating]
 Step = Callable[[float], None]
 
+_LAPACK = 10_000  # up to this LAPACK is quicker than the recursion; 800 MB in float64 are far from its 32-bit limit
 _LEAF = 128  # below this NumPy's Cholesky is as quick as more recursion
 _STRIP = 1024  # rows of a large product: enough for the BLAS, little beside the matrix
 _FINE = 256  # rows of a product along the diagonal, where half of a strip would be zeros or a mirror image
@@ -54,6 +59,8 @@ def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Sq
     if not a.flags.c_contiguous:
         raise ValueError("a must be C-contiguous: the inverse is made in place")
     n = len(a)
+    if 0 < n <= _LAPACK:
+        return _invert_by_lapack(a, progress)
     work = np.empty(inverse_workspace_bytes(n, 1), dtype=a.dtype)
     total, done = max(float(n) ** 3, 1.0), 0.0
 
@@ -67,6 +74,21 @@ def invert_spd(a: Square, progress: Callable[[float], None] | None = None) -> Sq
     invert_factor(a, work, step)
     _square_factor(a, work, step)
     step(total)
+    return a
+
+
+def _invert_by_lapack(a: Square, progress: Callable[[float], None] | None) -> Square:
+    """Replace the lower triangle by that of A = LLᵀ, then of A⁻¹; LAPACK sees the transposed array, by columns."""
+    factorize, invert = (lapack.spotrf, lapack.spotri) if a.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
+    factor, failed = factorize(a.T, lower=0, clean=0, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"the matrix is not positive definite: see row {failed - 1}")
+    if progress is not None:
+        progress(1 / 3)
+    invert(factor, lower=0, overwrite_c=1)
+    mirror(a)
+    if progress is not None:
+        progress(1.0)
     return a
 
 
