@@ -19,8 +19,9 @@ def questions(items, users):
     """Yield paths and bodies: every endpoint, with every field that may take another way through the model."""
     whos = [{"history": items[3:6]}, {"history": []}, {"history": {str(item): 2.5 for item in items[:3]}}]
     whos += [{"history": items}, {"history": ["unknown"]}, {"user": users[0]}]
+    whos += [{"history": [{"item": item, "at": at} for at, item in enumerate(items[:4])]}]
     fields = [{}, {"k": 1}, {"k": 1000}, {"allow": items[:20]}, {"deny": items[:3]}, {"exclude_seen": False}]
-    dials = [{"xi": 0.5}, {"item_norm": 0.5}, {"propensity": 0.5}]
+    dials = [{"xi": 0.5}, {"item_norm": 0.5}, {"propensity": 0.5}, {"fading": 0.5}, {"freshness": 0.5}]
     for who in whos:
         for more in (*fields, *dials, {"explain": True}, {"explain": True, "item_norm": 0.5, "allow": items[:20]}):
             yield "/v1/recommend", who | more

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 
 from relae import RDLAE, store
-from relae.baselines import GFCF, ItemKNN, Popularity
+from relae.baselines import GFCF, ItemKNN, LastItemKNN, Markov, Popularity, Trending
+from relae.models import NextItem
 from relae.serve import _handlers, _service
 from tests.serve.running import answers, running, serving, until
 
@@ -45,9 +47,16 @@ def test_not_ready_before_the_first_recommendation(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind", [RDLAE(l2=5.0), Popularity(), GFCF(rank=4), ItemKNN()], ids=lambda kind: type(kind).__name__
+    ("kind", "timed"),
+    [
+        *((kind, False) for kind in (RDLAE(l2=5.0), Popularity(), GFCF(rank=4), ItemKNN())),
+        *((kind, True) for kind in (RDLAE(l2=5.0), NextItem(5.0), LastItemKNN(), Markov(), Trending())),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, bool) else "with times" if value else "",
 )
-def test_once_ready_nothing_is_left_to_compile(kind, data, tmp_path):
+def test_once_ready_nothing_is_left_to_compile(kind, timed, data, tmp_path):
+    if timed:
+        data = data.replace(times=1_700_000_000 + 3_600 * np.arange(data.n_interactions))
     store.save(kind.fit(data), tmp_path / "model", histories=data)
     command = [sys.executable, "-m", "tests.serve.compilations", str(tmp_path / "model")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

@@ -27,15 +27,17 @@ from relae.baselines import (
     LTOCF,
     ContentKNN,
     ItemKNN,
+    LastItemKNN,
     LightGCN,
     Mark,
+    Markov,
     MultVAE,
     Popularity,
     Random,
     Trending,
 )
 from relae.data import Dropped, Ids
-from relae.models import DAN, DEQL
+from relae.models import DAN, DEQL, NextItem
 from relae.serve import Settings
 from relae.serve._snapshot import Snapshot
 from relae.solvers import Local
@@ -55,6 +57,7 @@ DATA = Interactions(
     seen=SEEN,
     dropped=Dropped(Ids(["nobody", "no one"]), np.array([0, 1], np.uint8), ("min_rating=4", "min_user_count=2")),
 )
+TIMED = DATA.replace(times=1_700_000_000 + 3_600 * np.arange(DATA.n_interactions))
 NUMBERED = Interactions(csr(X), range(USERS), range(100, 100 + ITEMS))
 TABLE = (np.random.default_rng(0).random((ITEMS, FEATURES)) < 0.5).astype(np.float32)
 TABLE[:, 0] = 1
@@ -99,7 +102,13 @@ KINDS = {
     "GFCF": partial(_fitted, GFCF(0.3, 3)),
     "Popularity": partial(_fitted, Popularity(), NUMBERED),
     "Random": partial(_fitted, Random(3)),
-    "Trending": partial(_fitted, Trending(3.0), DATA.replace(times=np.arange(DATA.n_interactions))),
+    "Trending": partial(_fitted, Trending(3.0), TIMED),
+    "time": partial(_fitted, RDLAE(3.0, 0.4, half_life=1.0, fading=0.3, freshness=0.2), TIMED, solver="primal"),
+    "time, dual": partial(_fitted, RDLAE(3.0, freshness=0.2), TIMED, solver="dual"),
+    "NextItem": partial(_fitted, NextItem(2.0, 0.7), TIMED),
+    "NextItem, local": partial(_fitted, NextItem(2.0), TIMED, solver=Local(5)),
+    "LastItemKNN": partial(_fitted, LastItemKNN(), TIMED),
+    "Markov": partial(_fitted, Markov(), TIMED),
     "MultVAE": partial(_trained, MultVAE(3, 5), **_LAYERS),
     "LightGCN": partial(_trained, LightGCN(3), **_VECTORS),
     "LTOCF": partial(_trained, LTOCF(3), **_VECTORS, times=(5,)),
@@ -113,7 +122,7 @@ def originals(folder: Path) -> dict[str, dict[str, bytes]]:
     found = {}
     for number, (name, fit) in enumerate(KINDS.items()):
         place, model = folder / f"original-{number}", fit()
-        data = NUMBERED if model.items_.kind == "int" else DATA
+        data = NUMBERED if model.items_.kind == "int" else TIMED if "time" in name or number % 2 else DATA
         known = data if number % 3 else data.select_users(np.arange(5)) if number % 2 else None
         model.save(place, histories=known, title=f"an example of {name}")
         files = (path for path in place.rglob("*") if path.is_file())
@@ -401,11 +410,14 @@ def use(folder: Path) -> None:
     histories = [some, some[:1], [], {some[-1]: 2.5}]
     tasks = [lambda: model.recommend(histories, 5), lambda: model.recommend(some, 3, exclude_seen=False)]
     tasks += [lambda: model.score(histories), lambda: model.recommend(csr(X[:, : len(model.items_)]), 4)]
-    if hasattr(model, "explain"):
+    if model.explains:
         tasks += [lambda: model.explain(some, some[-1]), lambda: model.similar_items(some[0], 4), model.weights]
+    if "xi" in model.dials:
         tasks += [lambda: model.recommend_path(histories, [0, 0.5, 1], 3), lambda: model.with_dials(item_norm=0.2)]
         tasks += [lambda: model.with_dials(item_norm=0.2).recommend(histories, 3)]
         tasks += [lambda: model.with_dials(propensity=0.2).score(histories)]
+    if "freshness" in model.dials:
+        tasks += [lambda: model.with_dials(freshness=0.5, fading=0.2).recommend(histories, 3)]
     tasks += [lambda: saved.histories, lambda: model.recommend(saved.histories, 3) if saved.histories else None]
     tasks += [lambda: Snapshot(saved, Settings(folder))]  # what a reload of the service makes of it
     tasks += [lambda: saved.histories.dropped.why("nobody") if saved.histories and saved.histories.dropped else None]
