@@ -246,6 +246,21 @@ def test_a_model_that_does_not_hold_what_users_had_says_the_way_out(tmp_path):
         dual.forget(["user 1"], other.select_users([1]))
 
 
+def test_the_dual_form_finds_rows_whatever_their_order():
+    data = world(10)
+    x = data.matrix.toarray()
+    x[20:30] = x[5]  # many of a kind
+    data = Interactions(x, PEOPLE, NAMES)
+    model = EASE(6.0).fit(data, solver=FORMS["dual"])
+    turned = data.select_users(np.random.default_rng(0).permutation(USERS))
+    gone = ["user 5", "user 21", "user 25", "user 3", "user 59"]
+    later = Interactions(np.ones((2, 1)), ["user 22", "user 1"], ["item 39"])
+    forgotten = model.forget(gone, turned)
+    same(forgotten, EASE(6.0).fit(data.without_users(gone), solver=FORMS["dual"]))
+    left = turned.without_users(gone)
+    same(forgotten.update(later, left), EASE(6.0).fit(left.joined(later), solver=FORMS["dual"]))
+
+
 def test_with_a_half_life():
     data = world(9)
     model = EASE(3.0, half_life=200.0).fit(data, solver=FORMS["primal"])

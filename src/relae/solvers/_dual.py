@@ -217,11 +217,19 @@ class DualInverse(Inverse):
         """Return where the rows that leave are : (rows that leave,); where they are thought to be, or by content."""
         features = len(self.kernel_inverse) - change.users_before
         at = features + change.gone_at
-        for row, position in enumerate(at.tolist()):
-            one = change.gone[[row]]
-            if 0 <= position - features < change.users_before and is_same(self.x[[position]], one):
-                continue
-            at[row] = next((each for each in self._training.all(one) if each >= features and each not in at), -1)
+        thought = (at >= features) & (at < len(self.kernel_inverse))
+        is_there = np.array(
+            [
+                known and is_same(self.x[[position]], change.gone[[row]])
+                for row, (position, known) in enumerate(zip(at.tolist(), thought.tolist(), strict=True))
+            ],
+            dtype=bool,
+        )
+        taken = set(at[is_there].tolist())
+        for row in np.flatnonzero(~is_there).tolist():
+            twins = self._training.all(change.gone[[row]]).tolist()
+            at[row] = next((twin for twin in twins if twin >= features and twin not in taken), -1)
+            taken.add(int(at[row]))
         if (at < 0).any():
             raise not_of_the_fit()
         return at
