@@ -29,7 +29,7 @@ def test_help_is_quick_to_load():
 def test_help_names_every_command_in_its_group(shell):
     text = shell.ok("--help")
     commands = [info.callback.__name__ for info in app.registered_commands]
-    assert len(commands) == 16
+    assert len(commands) == 20
     for command in (*commands, "datasets", "From data to a model", "With a model"):
         assert command in text
     assert text.count("honest about the") == 1

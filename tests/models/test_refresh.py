@@ -184,7 +184,7 @@ def test_the_suggested_l2_is_kept():
 
 
 def test_an_update_that_costs_no_less_than_a_fit_is_refused():
-    with pytest.raises(DataError, match=r"a change by 90 rows costs no less than a fit with a square of 30"):
+    with pytest.raises(DataError, match=r"a change by 90 rows costs about as much as a fit with a square of 30"):
         EASE(6.0).fit(data(), solver="primal").update(data())
     with pytest.raises(DataError, match=r"with dropout every item whose users change counts as one"):
         RDLAE(6.0).fit(data(), solver="primal").update(data(NEW))

@@ -54,7 +54,7 @@ def test_versions_are_kept_and_gone_back_to(folder):
     assert [line["what"] for line in saved.history] == ["update"] * 3 + ["rollback"] * 2
     for line, next_line in zip(saved.history, saved.history[1:], strict=False):
         assert line["arrays"]["after"] == next_line["arrays"]["before"]
-    with pytest.raises(StoreError, match="keeps no earlier version: `relae update` and `relae drop` keep some"):
+    with pytest.raises(StoreError, match="keeps no earlier version: `relae update` and `relae drop` keep one"):
         store.roll_back(folder)
     assert kept(folder) == ["arrays-", "history", "model.j"]
     assert np.array_equal(relae.load(folder).weights(), scores[1])

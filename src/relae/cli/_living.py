@@ -95,6 +95,7 @@ def drop(
 
 def rollback(path: Path, *, as_json: bool) -> None:
     """Go back to the version of a model before its last change."""
+    store.open_model(path)
     store.roll_back(path)
     saved = store.open_model(path)
     if as_json:
@@ -119,6 +120,7 @@ def _run(
     target_path, console = path if out is None else out, error_console()
     is_in_place = target_path.resolve() == path.resolve()
     started = time.perf_counter()
+    store.open_model(path)  # before a folder is made
     with store.reserve(target_path) as target, nullcontext() if is_in_place else store.reserve(path):
         saved = store.open_model(path)
         model: LinearAutoencoder = require(saved.model, isinstance(saved.model, LinearAutoencoder), what)

@@ -157,8 +157,8 @@ class ReservedFolder:
         versions = _versions(record)
         if not versions:
             raise StoreError(
-                f"{path} keeps no earlier version: `relae update` and `relae drop` keep some with --keep, and `relae "
-                "forget` removes them all"
+                f"{path} keeps no earlier version: `relae update` and `relae drop` keep one unless told otherwise, and "
+                "`relae forget` removes them all"
             )
         before = _read_version(path, versions[0])
         now, then = (float(each["fitted"].get("residual", 0.0)) for each in (record, before))
