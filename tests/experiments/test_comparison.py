@@ -197,6 +197,14 @@ def test_a_model_that_fails_is_left_out_with_its_reason():
     assert tabulate().absences() == [f"left out: ContentKNN: {absent.reason}"]
 
 
+def test_a_search_that_is_too_short_for_a_model_says_so():
+    found = list(make_comparison(["rdlae", "ease"], budget=1).run())  # its only inversion has a dropout
+    [absent] = [row for row in found if isinstance(row, LeftOut)]
+    assert (absent.name, absent.trace) == ("ease", "")
+    assert str(absent.reason) == "the search ended after 1 inversion without one of this model: allow more with budget=…"
+    assert "rdlae" in [row.name for row in found if isinstance(row, ComparisonRow)]
+
+
 def test_a_small_catalog_has_a_gfcf_of_fewer_vectors():
     """24 items, where its default is 256 and its range begins at 32."""
     [row] = [row for row in make_comparison(["gfcf"], budget=4).run() if row.name == "gfcf"]

@@ -157,8 +157,13 @@ class Comparison:
         )
         words = f"out of {in_count(len(tuning.trials), 'inversion')} for {_SEARCHED[title]}"
         groups: dict[str, dict[str, Point]] = {}
+        bests = tuning.bests
         for name in names:
-            point = tuning.best(KINDS[name])
+            point = bests.get(KINDS[name])
+            if point is None and tuning.points:
+                yield LeftOut(name, _too_short(len(tuning.trials), self.time_budget))
+                continue
+            point = point or tuning.best()  # an error that says why no trial came to an end
             groups.setdefault(str(tuning.trial_of(point).parameters), {})[name] = point
         for points in groups.values():
             yield from _catch_errors(points, self._judge_points(points, tuning, words, meter))
@@ -317,6 +322,13 @@ def _size(model: HistoryRecommender) -> int:
     """Return the bytes of the fitted arrays, as they would be saved."""
     arrays = model.state("fitted").arrays.values()
     return sum(int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize for array in arrays)
+
+
+def _too_short(inversions: int, time_budget: float | None) -> Text:
+    """Return why a model of the linear search has no row: the search ended before it came to one of its settings."""
+    more = Option("budget", ...) if time_budget is None else Option("time_budget", ...)
+    after = in_count(inversions, "inversion")
+    return Text(f"the search ended after {after} without one of this model: allow more with ", more)
 
 
 def _catch_errors(
