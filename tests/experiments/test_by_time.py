@@ -12,7 +12,6 @@ from relae import DataError, Interactions
 from relae.experiments import Columns, Division, divide_data, make_yardsticks, read_data
 from relae.experiments._data import is_judged_by_time
 
-from ..cli.suite import run as command
 from ..oracles import example
 
 COLUMNS = {"user": "who", "item": "what", "timestamp": "at"}
@@ -183,18 +182,18 @@ def test_a_comparison_chooses_the_same_too(frame):
 # --- Python and the command line ------------------------------------------------------------------------------------
 
 
-def test_every_command_says_so(table, frame, tmp_path):
+def test_every_command_says_so(table, frame, tmp_path, shell):
     expected = str(divide_data(frame, Columns(**COLUMNS)).periods).replace("split='strong'", "--split strong")
-    done = command("tune", table, *WORDS, "--objective", "ndcg@5", "--budget", 2, "--out", tmp_path / "run")
-    assert " ".join(expected.split()) in " ".join(done.stdout.split())
+    done = shell("tune", table, *WORDS, "--objective", "ndcg@5", "--budget", 2, "--out", tmp_path / "run")
+    assert " ".join(expected.split()) in " ".join(done.out.split())
     run = relae.Run.read(tmp_path / "run")
     assert run.record["periods"] == expected
     assert run.divide().fingerprint == divide_data(frame, Columns(**COLUMNS)).fingerprint
     assert expected.removeprefix("judged by time: ").split("\n")[0] in run.report().read_text().replace("&#x27;", "'")
-    done = command("evaluate", table, *WORDS, "--model", "ease", "--k", 5)
-    assert " ".join(expected.split()) in " ".join(done.stdout.split())
-    done = command("compare", table, *WORDS, "--models", "ease", "--budget", 2, "--out", tmp_path / "compared")
-    assert " ".join(expected.split()) in " ".join(done.stdout.split())
+    done = shell("evaluate", table, *WORDS, "--model", "ease", "--k", 5)
+    assert " ".join(expected.split()) in " ".join(done.out.split())
+    done = shell("compare", table, *WORDS, "--models", "ease", "--budget", 2, "--out", tmp_path / "compared")
+    assert " ".join(expected.split()) in " ".join(done.out.split())
     assert json.loads((tmp_path / "compared/result.json").read_text())["split"]["name"] == "auto"
 
 
@@ -225,10 +224,10 @@ def test_the_last_items_of_each_user_are_hidden(n, frame):
         rows = left
 
 
-def test_last_is_an_option_everywhere(table, tmp_path):
+def test_last_is_an_option_everywhere(table, tmp_path, shell):
     given = ("--split", "last", "--last", 2, "--objective", "ndcg@5", "--budget", 1, "--out", tmp_path / "run")
-    done = command("tune", table, *WORDS, *given)
-    assert done.returncode == 0, done.stderr
+    done = shell("tune", table, *WORDS, *given)
+    assert done.code == 0, done.err
     run = relae.Run.read(tmp_path / "run")
     assert run.division == Division("last", last=2)
     assert "--split last --last 2" in run.command
@@ -238,9 +237,9 @@ def test_last_is_an_option_everywhere(table, tmp_path):
     assert relae.Run.read(tmp_path / "c").division == compared.division == Division("last", last=2)
     with pytest.raises(DataError, match="last=2 is for split='last': leave it out"):
         relae.tune(table, **COLUMNS, last=2)
-    done = command("evaluate", table, *WORDS, "--last", 2)
-    assert done.returncode == 2
-    assert "--last 2 is for --split last" in done.stderr
+    done = shell("evaluate", table, *WORDS, "--last", 2)
+    assert done.code == 2
+    assert "--last 2 is for --split last" in done.err
 
 
 # --- lists in the order of time -------------------------------------------------------------------------------------
@@ -329,14 +328,14 @@ def test_ordered_lists_of_new_users(folder):
     assert in_order(divided.test.histories, divided.test.history_times, 0) == ([9, 8, 7], [-2, -1, 0])
 
 
-def test_ordered_is_an_option_and_only_of_folders(folder, table, tmp_path):
+def test_ordered_is_an_option_and_only_of_folders(folder, table, tmp_path, shell):
     rng = np.random.default_rng(0)
     lists = {user: rng.permutation(30)[: 6 + user % 5].tolist() for user in range(60)}
     write(folder / "train.txt", {user: items[:-2] for user, items in lists.items()})
     write(folder / "test.txt", {user: items[-2:] for user, items in lists.items()})
     given = ("--ordered", "--objective", "ndcg@5", "--budget", 1, "--out", tmp_path / "run")
-    done = command("tune", folder, *given)
-    assert done.returncode == 0, done.stderr
+    done = shell("tune", folder, *given)
+    assert done.code == 0, done.err
     run = relae.Run.read(tmp_path / "run")
     assert run.columns.ordered
     assert run.command.endswith(f"--ordered --out {tmp_path / 'run'}")

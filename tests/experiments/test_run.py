@@ -10,7 +10,6 @@ import relae
 from relae import Interactions
 from relae.errors import DataError
 
-from ..cli.suite import run as command
 from ..oracles import example
 
 OPTIONS = {"share": 0.2, "objective": "ndcg@5", "budget": 2}
@@ -37,10 +36,10 @@ def figures(record):
     )
 
 
-def test_tune_is_the_command(tuned, table, tmp_path):
+def test_tune_is_the_command(tuned, table, tmp_path, shell):
     options = ("--share", 0.2, "--objective", "ndcg@5", "--budget", 2, "--out", tmp_path / "run")
-    done = command("tune", table, "--user", "who", "--item", "what", *options)
-    assert done.returncode == 0, done.stderr
+    done = shell("tune", table, "--user", "who", "--item", "what", *options)
+    assert done.code == 0, done.err
     theirs = json.loads((tmp_path / "run/result.json").read_text())
     assert figures(theirs) == figures(tuned.record) == figures(json.loads((tuned.path / "result.json").read_text()))
     assert theirs["command"].startswith(f"relae tune {table} --share 0.2 --budget 2 --objective ndcg@5 --user who")
@@ -62,9 +61,9 @@ def test_a_folder_is_read_back(tuned):
     assert run.divide().fingerprint == tuned.divide().fingerprint
 
 
-def test_fit_is_the_command(tuned, table, tmp_path):
+def test_fit_is_the_command(tuned, table, tmp_path, shell):
     model = tuned.fit()
-    command("fit", "--from", tuned.path, "--out", tmp_path / "model")
+    shell("fit", "--from", tuned.path, "--out", tmp_path / "model")
     theirs = relae.load(tmp_path / "model")
     assert repr(model) == repr(theirs) == repr(tuned.model)
     data = Interactions.read(table, user="who", item="what")
@@ -88,12 +87,12 @@ def test_interactions_and_frames_are_data_too(tuned, table, tmp_path):
         relae.tune(data, user="who", **OPTIONS)
 
 
-def test_compare_is_the_command(table, tmp_path):
+def test_compare_is_the_command(table, tmp_path, shell):
     options = {"models": ["ease", "itemknn"], "k": 5, "budget": 2, "share": 0.2}
     ours = relae.compare(table, user="who", item="what", out=tmp_path / "ours", **options)
     words = ("--models", "ease,itemknn", "--k", 5, "--budget", 2, "--share", 0.2, "--json")
-    done = command("compare", table, "--user", "who", "--item", "what", *words, "--out", tmp_path / "theirs")
-    theirs = json.loads(done.stdout)
+    done = shell("compare", table, "--user", "who", "--item", "what", *words, "--out", tmp_path / "theirs")
+    theirs = json.loads(done.out)
     assert figures(ours.record) == figures(theirs)
     assert list(ours.models) == [row.name for row in ours.table.rows]
     read = relae.Run.read(tmp_path / "ours")

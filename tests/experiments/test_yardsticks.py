@@ -12,7 +12,6 @@ from relae.evaluation import evaluate
 from relae.experiments import Columns, Division, divide_data, list_models, make_yardsticks
 from relae.tuning import tune
 
-from ..cli.suite import run as command
 from ..oracles import example
 
 OPTIONS = {"split": "time", "share": 0.2, "budget": 2}
@@ -72,22 +71,22 @@ def test_a_comparison_has_both(table):
     assert list_models(["ease"]) == ["ease", "popularity"]
 
 
-def test_an_evaluation_has_both(table, divided):
-    done = command("evaluate", table, *WORDS, "--timestamp", "at", "--model", "ease", "--k", 5, "--json")
-    assert done.returncode == 0, done.stderr
-    rows = {row["model"]: row["mean"] for row in json.loads(done.stdout) if row["metric"] == "ndcg"}
+def test_an_evaluation_has_both(table, divided, shell):
+    done = shell("evaluate", table, *WORDS, "--timestamp", "at", "--model", "ease", "--k", 5, "--json")
+    assert done.code == 0, done.err
+    rows = {row["model"]: row["mean"] for row in json.loads(done.out) if row["metric"] == "ndcg"}
     [_, (_, trending)] = make_yardsticks(divided.valid, divided.test, "ndcg@5")
     assert list(rows) == ["EASE()", "Popularity()", repr(trending)]
     expected = evaluate(trending.fit(divided.test.train), divided.test, ["ndcg"], [5])
     assert rows[repr(trending)] == pytest.approx(expected["ndcg@5"])
-    done = command("evaluate", table, *WORDS, "--timestamp", "at", "--model", "trending", "--k", 5, "--json")
-    assert [row["model"] for row in json.loads(done.stdout) if row["metric"] == "ndcg"] == [
+    done = shell("evaluate", table, *WORDS, "--timestamp", "at", "--model", "trending", "--k", 5, "--json")
+    assert [row["model"] for row in json.loads(done.out) if row["metric"] == "ndcg"] == [
         "Trending()",
         "Popularity()",
     ]
 
 
-def test_without_times_there_is_no_trending(table):
+def test_without_times_there_is_no_trending(table, shell):
     keywords = {"user": "who", "item": "what", "share": 0.2, "budget": 2}
     run = relae.tune(table, objective="ndcg@5", **keywords)
     assert [each.role for each in run.results][-1] == "popularity"
@@ -96,21 +95,21 @@ def test_without_times_there_is_no_trending(table):
     assert set(run.models) == {"ease", "popularity"}
     [absent] = run.table.absences()
     assert absent.startswith("left out: Trending: Trending counts the interactions of the last days, and these have no")
-    done = command("fit", table, "--user", "who", "--item", "what", "--model", "trending", "--out", "nowhere")
-    assert done.returncode == 2
-    assert "name their column, as in --timestamp ts" in " ".join(done.stderr.split())
+    done = shell("fit", table, "--user", "who", "--item", "what", "--model", "trending", "--out", "nowhere")
+    assert done.code == 2
+    assert "name their column, as in --timestamp ts" in " ".join(done.err.split())
 
 
-def test_tune_and_fit_trending_from_the_command_line(table, tmp_path):
+def test_tune_and_fit_trending_from_the_command_line(table, tmp_path, shell):
     given = ("--timestamp", "at", "--model", "trending", "--budget", 3, "--objective", "ndcg@5")
-    done = command("tune", table, *WORDS, *given, "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
+    done = shell("tune", table, *WORDS, *given, "--out", tmp_path / "run")
+    assert done.code == 0, done.err
     run = relae.Run.read(tmp_path / "run")
     assert type(run.model) is Trending
     assert [each.role for each in run.results if each.role == "trending"] == []  # it is the chosen one itself
-    done = command("fit", "--from", tmp_path / "run", "--out", tmp_path / "model")
-    assert done.returncode == 0, done.stderr
+    done = shell("fit", "--from", tmp_path / "run", "--out", tmp_path / "model")
+    assert done.code == 0, done.err
     assert relae.load(tmp_path / "model").window == run.model.window
     given = ("--user", "who", "--item", "what", "--timestamp", "at", "--model", "trending", "--window", 3.5)
-    assert command("fit", table, *given, "--out", tmp_path / "other").returncode == 0
+    assert shell("fit", table, *given, "--out", tmp_path / "other").code == 0
     assert relae.load(tmp_path / "other").window == 3.5

@@ -128,7 +128,7 @@ def tune(
         ),
     ] = Choice.TAIL,
     solver: SolverOption = "auto",
-    test: Annotated[bool, typer.Option(help="Evaluate the chosen model and its rivals on the test users.")] = True,
+    test: Annotated[bool, typer.Option(help="Evaluate the chosen model and its baselines on the test users.")] = True,
 ) -> None:
     """Search l2, dropout and ξ for DATA, for all six models at once, and show the trade-off with the long tail.
 
