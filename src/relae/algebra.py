@@ -220,6 +220,44 @@ def check_dial(dial: Dial) -> Dial:
     return Dial(check_xi(dial.xi), *norms, fading, freshness, days)
 
 
+def left_out_diagonal(diagonal: Vector, projected: NDArray[np.floating], factors: Vector) -> NDArray[np.floating]:
+    """Return diag P₋ = diag P + (xP)² · d/(1 − d h) : (users, items), without each user, where there is no dropout.
+
+    projected : (users, items) is x P, `factors` : (users,) are d/(1 − d h) with the weight d of a user in the Gram and
+    the leverage h = x P xᵀ. In the same way q P₋ = q P + (q P xᵀ) · d/(1 − d h) · x P.
+    """
+    out = projected * projected
+    out *= factors.astype(out.dtype)[:, None]
+    out += diagonal.astype(out.dtype)
+    return out
+
+
+def left_out_factor(block: NDArray[np.floating], values: Vector, weight: float, share: float) -> Vector:
+    """Return F : (s, s) with P₋ = P + P_S Fᵀ F P_Sᵀ, without a user who has s items, where there is dropout.
+
+    The user adds C = d x xᵀ + c diag(x²) to A on the items S alone (c = dropout/(1 − dropout)). With the root R Rᵀ = C
+    and L Lᵀ = I − Rᵀ P_SS R, F = L⁻¹ Rᵀ. `block` is P_SS, `values` are x_S, `weight` is d and `share` is c.
+    """
+    core = weight * np.outer(values, values)
+    core.flat[:: len(core) + 1] += share * values**2
+    root = np.linalg.cholesky(core)
+    inner = -(root.T @ block.astype(np.float64) @ root)
+    inner.flat[:: len(inner) + 1] += 1.0
+    factor = np.linalg.cholesky((inner + inner.T) / 2)
+    return np.asarray(np.linalg.solve(factor, root.T))
+
+
+def left_out_diagonal_of_rank(diagonal: Vector, strip: NDArray[np.floating], factor: Vector) -> Vector:
+    """Return diag P₋ = diag P + Σ (F P_S)² : (items,), with `strip` P_S : (s, items) and F of `left_out_factor`."""
+    change = factor.astype(strip.dtype) @ strip
+    return np.asarray(diagonal + np.einsum("ij,ij->j", change, change))
+
+
+def left_out_correction(projected: Vector, factor: Vector) -> Vector:
+    """Return z : (s,) with q P₋ = (q + z) P, where `projected` is (q P)_S and z = Fᵀ F (q P)_S."""
+    return np.asarray(factor.T @ (factor @ projected))
+
+
 def free_diagonal(penalty: Vector, inverse_diagonal: Vector) -> Vector:
     """Return 1 − Λ_j P_jj : (items,), the diagonal of B without constraints; ξ constrains items where it is below."""
     return np.asarray(1.0 - penalty * inverse_diagonal)

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from relae._common.checks import check_whole, refuse
 from relae.data import canonical_matrix, gini
 from relae.errors import DataError, Option, ParameterError
-from relae.evaluation.groups import head_items, propensities
+from relae.evaluation.groups import Groups, head_items, propensities
 from relae.linalg import Csr, best_sums, ranked_sums
 
 PerUser = NDArray[np.float64]
@@ -158,6 +159,9 @@ class Scorer:
     item_order
         A function from `item_counts` to the items, the most popular first, which decides among equally popular items
         at the edge of the head; the lower column first if not given. See `relae.experiments.paper.popularity_order`.
+    groups
+        The head and the propensities of each stored entry of the truth, where they differ by user; see
+        `groups_without`. Metrics of all lists together take those of `item_counts`.
     """
 
     def __init__(
@@ -175,6 +179,7 @@ class Scorer:
         truth_order: NDArray[np.integer] | None = None,
         candidates: NDArray[np.int64] | None = None,
         item_order: ItemOrder | None = None,
+        groups: Groups | None = None,
     ) -> None:
         if mode not in ("standard", "paper"):
             refuse("mode", mode, "be 'standard' or 'paper'")
@@ -184,7 +189,13 @@ class Scorer:
         self.mode, self.truth, self.item_counts, self.n_users = mode, truth, item_counts, n_users
         self.head = head_items(item_counts, head_share, None if item_order is None else item_order(item_counts))
         weights = 1.0 / propensities(item_counts, propensity_exponent, propensity_floor)
-        columns = {"all": np.ones(len(self.head)), "head": self.head, "tail": ~self.head, "unbiased": weights}
+        head = self.head
+        self._found = truth
+        if groups is not None:  # a column for each entry of the truth, because each has groups of its own
+            head, weights = groups.head, 1.0 / groups.propensities
+            cells = np.arange(truth.nnz, dtype=np.int32)
+            self._found = sp.csr_array((truth.data, cells, truth.indptr), shape=(truth.shape[0], truth.nnz))
+        columns = {"all": np.ones(len(head)), "head": head, "tail": ~head, "unbiased": weights}
         split = [_parse(name) for name in self.metrics if name in PER_USER]
         # the paper's unbiased NDCG is divided by an ideal that knows no propensities
         self._groups = [name for name in GROUPS if name in {"all"} | {group for group, _ in split}]
@@ -201,7 +212,7 @@ class Scorer:
             )
         self._best, self._sizes = best_sums(
             truth.indptr,
-            truth.indices if truth_order is None else truth_order,
+            self._found.indices if truth_order is None else truth_order,
             self._gains,
             self._discounts,
             self._cutoffs,
@@ -229,7 +240,10 @@ class Scorer:
             raise DataError(f"the ranked lists have {ranked.shape[1]:,} places, and k goes up to {self.ks[-1]:,}")
         if ranked.size and ranked.max() >= truth.shape[1]:
             raise DataError(f"column {ranked.max():,} is recommended, and the truth has {truth.shape[1]:,} columns")
-        totals = ranked_sums(ranked, truth, self._gains, self._discounts, self._cutoffs)
+        found = self._found if users == slice(None) else self._found[users]
+        if self._found is not self.truth:
+            ranked = _entries(ranked, truth, found)
+        totals = ranked_sums(ranked, found, self._gains, self._discounts, self._cutoffs)
         best, sizes = self._best[users], self._sizes[users].astype(np.float64)
         result: dict[str, PerUser] = {}
         for name in self.metrics:
@@ -271,6 +285,16 @@ class Scorer:
             if name in OVERALL
             for c, k in enumerate(self.ks)
         }
+
+
+def _entries(ranked: NDArray[np.int64], truth: Csr, found: Csr) -> NDArray[np.int64]:
+    """Return the column in `found` of each place that is in the truth of its row, −1 for others."""
+    width = np.int64(truth.shape[1])
+    keys = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr)) * width + truth.indices
+    wanted = np.arange(len(ranked))[:, None] * width + ranked
+    at = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
+    hit = (ranked >= 0) & (keys[at] == wanted) if len(keys) else np.zeros(ranked.shape, bool)
+    return np.where(hit, found.indices[at] if len(keys) else -1, -1)
 
 
 def _parse(name: str) -> tuple[str, str]:

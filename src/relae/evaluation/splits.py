@@ -196,6 +196,27 @@ def hold_out_users(
     )
 
 
+def hide_items(
+    data: Interactions, users: int | None = None, truth_share: float = 0.2, *, rng: np.random.Generator
+) -> "tuple[NDArray[np.int64], Csr, Csr, _Times]":
+    """Draw users, and of each a share of the items as the truth, as `hold_out_users` does; nobody is taken out of data.
+
+    Returns the rows of the users, in rising order, histories and truth : (users, items), and their times. Users with a
+    single item are never drawn; without a number, all others are.
+    """
+    _check_share(truth_share=truth_share)
+    able = np.flatnonzero(np.diff(data.matrix.indptr) >= 2)
+    if len(able) == 0:
+        raise DataError(f"none of the {data.n_users:,} users has two items, one to hide and one to go by")
+    if users is not None:
+        check_whole("users", users)
+        able = np.sort(rng.choice(able, min(users, len(able)), replace=False))
+    rows = data.matrix[able]
+    is_truth = _first(_ranks_in_rows(rows, rng.random(rows.nnz)), rows, truth_share)
+    times = None if data.times is None else data.times[entries_of_rows(data.matrix.indptr, able)]
+    return able, _cells(rows, ~is_truth), _cells(rows, is_truth), _divide_times(times, is_truth)
+
+
 def hold_out_items(data: Interactions, truth_share: float = 0.2, *, rng: np.random.Generator) -> Split:
     """Weak generalization: hide a share of every user's items (at least one), and train on the rest.
 

@@ -32,6 +32,7 @@ from relae.linalg import (
 )
 from relae.models._explanation import Explainer
 from relae.models._influence import Influence, influence
+from relae.models._left_out import LeftOut
 from relae.models._parameters import DIALS, FAMILY, FRESH_DAYS, FRESHNESS, TIME, TimeParameters
 from relae.models._refresh import compact, drop_items, forget, update
 from relae.models._rows import TrainingRows, check_new_items, features_of, with_new_items
@@ -246,6 +247,11 @@ class LinearAutoencoder(Explainer):
     def _weights_of(self, penalty: NDArray[np.float64], diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return w of the model's dials for some items, from their Λ and diag P."""
         return algebra.column_weights(penalty, diagonal, self.xi)
+
+    def left_out(self, data: Interactions, dials: Sequence[float | Dial | None]) -> LeftOut:
+        """Return what ranks items for users of the fit as models fitted without them would, for these dials."""
+        self.check_fitted()
+        return LeftOut(self, data, [None if each is None else self._as_dials([each])[0] for each in dials])
 
     @property
     def xi_interval_(self) -> tuple[float, float]:

@@ -166,6 +166,16 @@ class HistoryRecommender(Estimator, ABC):
         """Return the largest values that the data allow, by parameter: a search ends there."""
         return {}
 
+    def left_out(self, data: Interactions, dials: Sequence[Any]) -> Any:
+        """Return what ranks items for users of the fit as models fitted without them would; None is the model's dial.
+
+        A DataError if that cannot be exact; see `relae.evaluation.leave_one_out`.
+        """
+        raise DataError(
+            f"leave-one-out needs a closed form, which {type(self).__name__} does not have: judge it by held-out users "
+            "instead, as evaluate and hold_out_users do"
+        )
+
     def score_scale(self) -> Vector | None:
         """Return a factor per column for what `project` returns : (items,); None for none."""
         return None
