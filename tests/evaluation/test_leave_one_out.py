@@ -151,7 +151,8 @@ def test_users_are_drawn():
     data = Interactions(csr(table()))
     fitted = EASE(3.0).fit(data)
     assert len(leave_one_out(fitted, data, ks=(5,), users=8).users) == 8
-    assert len(leave_one_out(fitted, data, ks=(5,), users=10**6).users) == 30
+    able = np.count_nonzero(np.diff(data.matrix.indptr) >= 2)
+    assert len(leave_one_out(fitted, data, ks=(5,), users=10**6).users) == able
 
 
 @given(matrices(min_side=2, max_side=9), st.sampled_from([0.2, 0.5, 0.8]))
@@ -185,14 +186,16 @@ def test_groups_of_entries_that_are_those_of_items_change_nothing():
     ("model", "options", "words"),
     [
         (EASE(3.0), {"solver": "local"}, "small closed form per item"),
-        (EASE(3.0, half_life=3.0), {}, "half_life=3.0"),
+        (EASE(3.0, half_life=300.0), {}, "half_life=300.0"),
         (EASE(3.0, freshness=1.0), {}, "freshness=1.0"),
         (EDLAE(0.0, dropout=0.5), {}, "l2 above 0"),
         (Popularity(), {}, "Popularity does not have"),
     ],
 )
 def test_what_cannot_be_exact_is_refused(model, options, words):
-    x = csr(example(30, 18, weighted=False))
+    dense = example(30, 18, weighted=False)
+    dense[0] = 1.0  # each item has a user
+    x = csr(dense)
     data = Interactions(x, times=np.arange(x.nnz))
     with pytest.raises(DataError, match=words.replace("(", r"\(")):
         leave_one_out(model.fit(data, **options), data, ks=(5,))

@@ -80,7 +80,8 @@ def groups_without(
     head = np.empty(truth.nnz, bool)
     probabilities = np.empty(truth.nnz)
     fewer = [
-        propensities(np.append(np.maximum(item_counts - 1, 0), most - lower), exponent, floor)[:-1] for lower in (0, 1)
+        propensities(np.append(np.maximum(item_counts - 1, 0), max(most - lower, 0)), exponent, floor)[:-1]
+        for lower in (0, 1)
     ]
     used = int(np.count_nonzero(item_counts))
     for user in range(truth.shape[0]):
