@@ -130,9 +130,9 @@ class LeftOut:
             if projected is None or view.projection_key() != key:
                 key = view.projection_key()
                 projected = change.project(change.scaled(view.weigh(histories, times), view._dial()))
+                np.negative(projected, out=projected)
             scores = change.weights(view)
-            np.multiply(scores, projected, out=scores)
-            np.negative(scores, out=scores)
+            scores *= projected
             hints = lists[at] = rank(scores, k, seen=skipped, hints=hints)[0]
         return lists
 
