@@ -248,7 +248,8 @@ class _Change:
             squares = self.rows.data.astype(np.float64) ** 2
             penalty = penalty.copy()
             penalty[self.owners, self.rows.indices] = left.model.penalty_[self.rows.indices] - left.share * squares
-        out = np.asarray(view._weights_of(penalty, self.diagonal), dtype=self.diagonal.dtype)
+        diagonal: Any = self.diagonal  # in the precision of the inverse
+        out = np.asarray(view._weights_of(penalty, diagonal), dtype=self.diagonal.dtype)
         for lower in (False, True):
             some = np.flatnonzero(self.lower == lower)
             others, own = left_out_scaling(left.counts, dial, lower)
