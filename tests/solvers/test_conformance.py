@@ -237,7 +237,7 @@ def test_progress(solver):
     fractions = [done for _, done in seen]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
-    assert len(fractions) > 3
+    assert len(fractions) > (3 if solver == "local" else 1)  # LAPACK tells when it has the factor, and the end
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
