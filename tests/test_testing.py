@@ -9,7 +9,7 @@ from relae.testing import check_recommender, example_data
 
 QUICK = {"dim": 4, "epochs": 2, "every": 1, "validation_share": 0.0}
 PARAMETERS = {
-    "gfcf": {"rank": 4},
+    **{name: {"rank": 4} for name in ("gfcf", "chebycf", "bspm")},
     "ials": {"dim": 4, "epochs": 2},
     **dict.fromkeys(("multvae", "grmf", "grmfnorm", "lightgcn", "ltocf", "sasrec"), QUICK),
     "hmlet": {**QUICK, "warm_up": 0},

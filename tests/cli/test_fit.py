@@ -52,7 +52,7 @@ def test_every_model_can_be_fitted(name, table, columns, data, tmp_path, shell):
     trained = issubclass(kind(name), Trained)
     if trained:
         pytest.importorskip("torch", reason="the extra neural is not installed")
-    given = {"rank": 5} if name == "gfcf" else {"epochs": 2} if trained else {}
+    given = {"rank": 5} if name in ("gfcf", "chebycf", "bspm") else {"epochs": 2} if trained else {}
     options = [part for option, value in given.items() for part in (f"--{option}", value)]
     if name == "hmlet":  # its gates shall learn in the second epoch
         given["warm_up"], options = 1, [*options, "--set", "warm_up=1"]

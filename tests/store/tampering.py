@@ -21,10 +21,12 @@ import numpy as np
 
 from relae import DLAE, EASE, RDLAE, Interactions, RelaeError, StoreError, store
 from relae.baselines import (
+    BSPM,
     GFCF,
     HMLET,
     IALS,
     LTOCF,
+    ChebyCF,
     ContentKNN,
     ItemKNN,
     LastItemKNN,
@@ -34,7 +36,9 @@ from relae.baselines import (
     MultVAE,
     Popularity,
     Random,
+    RP3Beta,
     Trending,
+    TurboCF,
 )
 from relae.data import Dropped, Ids
 from relae.models import DAN, DEQL, NextItem
@@ -100,6 +104,10 @@ KINDS = {
     "ContentKNN": partial(_fitted, ContentKNN(4), item_features=TABLE),
     "IALS": partial(_fitted, IALS(3)),
     "GFCF": partial(_fitted, GFCF(0.3, 3)),
+    "RP3Beta": partial(_fitted, RP3Beta()),
+    "TurboCF": partial(_fitted, TurboCF(order=3)),
+    "ChebyCF": partial(_fitted, ChebyCF(3, rank=3)),
+    "BSPM": partial(_fitted, BSPM(0.3, 3)),
     "Popularity": partial(_fitted, Popularity(), NUMBERED),
     "Random": partial(_fitted, Random(3)),
     "Trending": partial(_fitted, Trending(3.0), TIMED),

@@ -42,8 +42,8 @@ _NOTHING = 1e-6  # a cosine of 0, after rounding
 _FALLBACK = 1e-6  # the score of the most popular item without a vote
 
 
-class Neighbours(HistoryRecommender):
-    """A history x gets the scores x S, where column j of S has the similarities of item j to its nearest items.
+class Similarity(HistoryRecommender):
+    """A history x gets the scores x S, with a sparse S that is kept with the model.
 
     Attributes
     ----------
@@ -51,15 +51,7 @@ class Neighbours(HistoryRecommender):
         S.
     """
 
-    neighbours: int
     similarity_: Csr
-
-    def _count(self, n_items: int) -> int:
-        """Return the number of neighbours that an item can have; a PlanError if they do not fit into memory."""
-        count = min(int(self.neighbours), n_items - 1)
-        what = f"{count:,} neighbours of each of {n_items:,} items"
-        ensure_memory(2.0 * 8 * n_items * count, what, Text("fit with fewer ", Option("neighbours")))
-        return count
 
     def state(self, form: str) -> State:
         state = super().state(form)
@@ -82,6 +74,19 @@ class Neighbours(HistoryRecommender):
     @property
     def score_dtype(self) -> np.dtype[np.floating]:
         return cast("np.dtype[np.floating]", self.similarity_.dtype)
+
+
+class Neighbours(Similarity):
+    """Column j of S has the similarities of item j to its nearest items."""
+
+    neighbours: int
+
+    def _count(self, n_items: int) -> int:
+        """Return the number of neighbours that an item can have; a PlanError if they do not fit into memory."""
+        count = min(int(self.neighbours), n_items - 1)
+        what = f"{count:,} neighbours of each of {n_items:,} items"
+        ensure_memory(2.0 * 8 * n_items * count, what, Text("fit with fewer ", Option("neighbours")))
+        return count
 
 
 class ItemKNN(Neighbours):

@@ -20,6 +20,7 @@ from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, finger
 from relae.linalg.rows import RowIndex, is_same
 from relae.linalg.sequences import Sequences, time_order, time_ranks
 from relae.linalg.similarity import most_similar
+from relae.linalg.singular import right_singular_vectors
 from relae.linalg.sparse import (
     Csr,
     Dense,
@@ -86,6 +87,7 @@ __all__ = [
     "prefixed",
     "quadratic_forms",
     "ranked_sums",
+    "right_singular_vectors",
     "scaled_columns",
     "scaled_rows",
     "sparse_dense",
