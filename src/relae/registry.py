@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "relae.models": ("DAN", "RDLAE", "EDLAE", "DLAE", "RLAE", "EASE", "LAE", "DEQL", "NextItem"),
     "relae.baselines": (
-        *("Random", "Popularity", "Trending", "ItemKNN", "ContentKNN", "IALS"),
+        *("Random", "Popularity", "Trending", "ItemKNN", "ContentKNN", "SLIM", "IALS"),
         *("RP3Beta", "GFCF", "TurboCF", "ChebyCF", "BSPM"),
         *("MultVAE", "GRMF", "GRMFNorm", "LightGCN", "LTOCF", "HMLET"),
         *("LastItemKNN", "Markov", "SASRec"),

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from relae import DLAE, EASE, EDLAE, LAE, RDLAE, RLAE, Interactions
-from relae.baselines import BSPM, GFCF, IALS, ChebyCF, ItemKNN, Popularity, Random, RP3Beta, Trending, TurboCF
+from relae.baselines import BSPM, GFCF, IALS, SLIM, ChebyCF, ItemKNN, Popularity, Random, RP3Beta, Trending, TurboCF
 from relae.models import DAN, DEQL
 from relae.solvers import Auto, Local
 
@@ -27,6 +27,7 @@ MODELS = {
     "DEQL": DEQL(3.0, 0.4, 0.3),
     "GFCF": GFCF(0.3, 5),
     "GFCF without vectors": GFCF(0.0),
+    "SLIM": SLIM(0.1, 2.0, 9),
     "RP3Beta": RP3Beta(0.8, 0.5),
     "TurboCF": TurboCF(0.4, 0.9, 2),
     "ChebyCF": ChebyCF(4, 2.0, 0.3, 0.2, 5),

@@ -15,6 +15,7 @@ from relae.baselines._popularity import Popularity
 from relae.baselines._random import Random
 from relae.baselines._rp3beta import RP3Beta
 from relae.baselines._sasrec import SASRec
+from relae.baselines._slim import SLIM
 from relae.baselines._trained import Mark, Trained
 from relae.baselines._trending import Trending
 from relae.baselines._turbocf import TurboCF
@@ -26,6 +27,7 @@ __all__ = [
     "HMLET",
     "IALS",
     "LTOCF",
+    "SLIM",
     "ChebyCF",
     "ContentKNN",
     "GRMFNorm",

@@ -14,7 +14,16 @@ from relae.linalg.layout import (
     prefixed,
 )
 from relae.linalg.lists import best_sums, ranked_sums
-from relae.linalg.local import BLOCK, SQUARE_BYTES, Labelled, labelled, local_columns, local_workspace_bytes, nearest
+from relae.linalg.local import (
+    BLOCK,
+    SQUARE_BYTES,
+    Labelled,
+    elastic_columns,
+    labelled,
+    local_columns,
+    local_workspace_bytes,
+    nearest,
+)
 from relae.linalg.low_rank import change_rows, without_rows
 from relae.linalg.parts import Arrays, Blocks, csr_from_parts, csr_parts, fingerprint
 from relae.linalg.rows import RowIndex, is_same
@@ -70,6 +79,7 @@ __all__ = [
     "csr_layout",
     "csr_parts",
     "dense_sparse",
+    "elastic_columns",
     "fingerprint",
     "gram",
     "gram_diagonal",

@@ -227,3 +227,51 @@ def local_columns(items, members, sizes, indptr, indices, values, n_users, squar
             for at in range(len(support)):
                 local[at, at] += penalty[support[at]]
             _inverse_column(local, np.searchsorted(support, items[row]), out[row, : sizes[row]])
+
+
+@compiled()
+def _elastic_net(a, column, l1, l2, tolerance, most, out):
+    """Minimize ½ bᵀAb − A_column·b + l1 Σb + l2/2 bᵀb over b ≥ 0 with b_column = 0, one coordinate after the other.
+
+    a is symmetric. Ends when no coordinate moves by more than `tolerance`, or after `most` passes.
+    """
+    k = len(a)
+    out[:] = 0.0
+    product = np.zeros(k, np.float64)  # A b
+    for _ in range(most):
+        largest = 0.0
+        for i in range(k):
+            scale = a[i, i] + l2
+            if i == column or scale <= 0.0:
+                continue
+            value = max(0.0, (a[column, i] - product[i] + a[i, i] * out[i] - l1) / scale)
+            step = value - out[i]
+            if step != 0.0:
+                out[i] = value
+                row = a[i]
+                for t in range(k):
+                    product[t] += step * row[t]
+                largest = max(largest, abs(step))
+        if largest <= tolerance:
+            return
+
+
+@compiled(parallel=True)
+def elastic_columns(
+    items, members, sizes, indptr, indices, values, n_users, square, l1, l2, tolerance, most, threads, out
+):
+    """The elastic net of each of some items j on the rest of its support : out (items, largest support)."""
+    for thread in prange(threads):
+        slots = np.full(n_users, -1, np.int32)
+        for row in range(thread, len(members), threads):
+            support = members[row, : sizes[row]]
+            local = np.empty((len(support), len(support)), out.dtype)
+            if len(square):
+                _gram_of_square(support, square, local)
+            else:
+                _gram_of_lists(support, indptr, indices, values, slots, local)
+            for a in range(len(support)):
+                for b in range(a):
+                    local[b, a] = local[a, b]
+            column = np.searchsorted(support, items[row])
+            _elastic_net(local, column, l1, l2, tolerance, most, out[row, : sizes[row]])

@@ -73,6 +73,41 @@ def local_columns(
     return values
 
 
+def elastic_columns(
+    items: NDArray[np.int64],
+    members: NDArray[np.int32],
+    sizes: NDArray[np.int64],
+    by_item: Csr,
+    l1: float,
+    l2: float,
+    square: Dense | None = None,
+    *,
+    tolerance: float = 1e-5,
+    most: int = 1000,
+) -> Dense:
+    """Return the b ≥ 0 of least ½|x_j − X_S b|² + l1 Σb + l2/2 |b|² for each item j : (items, count).
+
+    S = members[j, :sizes[j]] is the support; b_j itself is 0. Coordinate descent, until no coordinate moves by more
+    than `tolerance`, at most so many passes. The Gram comes from where `local_columns` has it.
+    """
+    values = np.zeros(members.shape, by_item.dtype)
+    workspace = np.empty((0, 0), by_item.dtype) if square is None else square
+    limits = (float(l1), float(l2), tolerance, most)
+    run(
+        "elastic_columns",
+        items,
+        members,
+        sizes,
+        *parts(by_item),
+        by_item.shape[1],
+        workspace,
+        *limits,
+        threads(),
+        values,
+    )
+    return values
+
+
 BLOCK = 16_384  # items at a time: their supports and solutions are a small part of the result
 SQUARE_BYTES = 1.5e9  # a Gram matrix of all items up to this size is looked up rather than added up again
 

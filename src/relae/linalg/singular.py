@@ -25,6 +25,8 @@ def right_singular_vectors(a: Csr, rank: int, progress: Callable[[float], None] 
     numpy.linalg.LinAlgError
         If they are not exact enough after many rounds.
     """
+    if progress is not None:
+        progress(0.05)
     exact = min(a.shape) <= 4 * rank + 64
     values, vectors = _of_all(a, rank) if exact else _by_rounds(as_csr(a, np.float32), rank, progress)
     vectors[:, values <= _NOTHING * values[0]] = 0.0
@@ -61,7 +63,7 @@ def _by_rounds(a: Csr, rank: int, progress: Callable[[float], None] | None) -> t
 
     width = min(rank + max(16, rank // 4), *a.shape)
     block: Dense = np.random.default_rng(0).standard_normal((a.shape[1], width), np.float32)
-    block, cut, worst = squared(squared(block)), 0.0, np.inf
+    block, cut, worst, done = squared(squared(block)), 0.0, np.inf, 0.05
     for _ in range(_ROUNDS):
         block = np.ascontiguousarray(qr(block, mode="economic", overwrite_a=True, check_finite=False)[0])
         image = squared(block)
@@ -72,7 +74,8 @@ def _by_rounds(a: Csr, rank: int, progress: Callable[[float], None] | None) -> t
         if worst <= _TOLERANCE:
             return np.sqrt(np.maximum(squares[:rank], 0.0)), block[:, :rank].copy()
         if progress is not None:
-            progress(float(np.clip(np.log(worst) / np.log(_TOLERANCE), 0.05, 0.99)))
+            done = max(done, min(0.99, float(np.log(worst) / np.log(_TOLERANCE))))
+            progress(done)
         cut = max(cut, float(squares[-1]), float(np.finfo(np.float32).tiny))
         block = _chebyshev(squared, block, image, cut, squares[0])
     raise np.linalg.LinAlgError(f"{rank} singular vectors were found to {worst:.0e}, not to {_TOLERANCE:.0e}")
