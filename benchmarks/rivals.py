@@ -2,7 +2,7 @@
 
 `python -m benchmarks.rivals gowalla [MODEL …]` fits each to LightGCN's train.txt and ranks all items for every user of
 its test.txt. One line of JSON per model: recall@20 and ndcg@20 as the publications compute them, what they printed, the
-ratio, and the costs. Needs RELAE_DATA with gowalla.
+ratio, and the costs. RP3β and SLIM have no published parameters for this split: theirs are the defaults. Needs RELAE_DATA with gowalla.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 from time import perf_counter, process_time
 
 from relae import datasets
-from relae.baselines import BSPM, GFCF, ChebyCF, RP3Beta, TurboCF
+from relae.baselines import BSPM, GFCF, SLIM, ChebyCF, RP3Beta, TurboCF
 from relae.evaluation import evaluate, given_split
 from relae.recommender import HistoryRecommender
 
@@ -18,6 +18,7 @@ from relae.recommender import HistoryRecommender
 PUBLISHED: dict[str, dict[str, tuple[HistoryRecommender, float | None, float | None]]] = {
     "gowalla": {
         "rp3beta": (RP3Beta(), None, None),
+        "slim": (SLIM(), None, None),
         "gfcf": (GFCF(0.3, 256), 0.1849, 0.1518),
         "turbocf": (TurboCF(0.6, 0.7, 1), 0.1835, None),
         "chebycf": (ChebyCF(8, 1.5, 0.2, 0.4, 512), 0.1941, 0.1616),

@@ -62,7 +62,7 @@ def test_a_model_knows_whether_its_folder_tells_what_each_user_has(name, tmp_pat
 
 
 DIALS = (*Dial._fields, "kept")  # which need no fit
-WORDS = {"nearest_by": "count"}
+WORDS = {"nearest_by": "count", "merge": "early"}
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "Popularity"])  # it has no parameters

@@ -1,4 +1,4 @@
-"""What graph filters share: the matrix with degrees divided out, products with it, and its first singular vectors."""
+"""The common part of graph filters: the matrix with degrees divided out, products with it, its singular vectors."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Self, cast

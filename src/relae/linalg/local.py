@@ -92,19 +92,8 @@ def elastic_columns(
     """
     values = np.zeros(members.shape, by_item.dtype)
     workspace = np.empty((0, 0), by_item.dtype) if square is None else square
-    limits = (float(l1), float(l2), tolerance, most)
-    run(
-        "elastic_columns",
-        items,
-        members,
-        sizes,
-        *parts(by_item),
-        by_item.shape[1],
-        workspace,
-        *limits,
-        threads(),
-        values,
-    )
+    users, limits = by_item.shape[1], (float(l1), float(l2), tolerance, most)
+    run("elastic_columns", items, members, sizes, *parts(by_item), users, workspace, *limits, threads(), values)
     return values
 
 
