@@ -2,7 +2,8 @@
 
 `python -m benchmarks.rivals gowalla [MODEL …]` fits each to LightGCN's train.txt and ranks all items for every user of
 its test.txt. One line of JSON per model: recall@20 and ndcg@20 as the publications compute them, what they printed, the
-ratio, and the costs. RP3β and SLIM have no published parameters for this split: theirs are the defaults. Needs RELAE_DATA with gowalla.
+ratio, and the costs. RP3β and SLIM have no published parameters for this split: theirs are the defaults.
+Needs RELAE_DATA with gowalla.
 """
 
 import json
