@@ -201,7 +201,9 @@ def test_a_search_that_is_too_short_for_a_model_says_so():
     found = list(make_comparison(["rdlae", "ease"], budget=1).run())  # its only inversion has a dropout
     [absent] = [row for row in found if isinstance(row, LeftOut)]
     assert (absent.name, absent.trace) == ("ease", "")
-    assert str(absent.reason) == "the search ended after 1 inversion without one of this model: allow more with budget=…"
+    assert (
+        str(absent.reason) == "the search ended after 1 inversion without one of this model: allow more with budget=…"
+    )
     assert "rdlae" in [row.name for row in found if isinstance(row, ComparisonRow)]
 
 
