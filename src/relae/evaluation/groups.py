@@ -44,7 +44,7 @@ def _head_size(share: float, items: int) -> int:
 
 
 class Groups(NamedTuple):
-    """What each stored entry of a truth counts as, where that differs by user : (entries,) each."""
+    """The group and the weight of each stored entry of a truth, where they differ by user : (entries,) each."""
 
     head: NDArray[np.bool_]
     propensities: NDArray[np.float64]

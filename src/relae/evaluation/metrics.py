@@ -240,10 +240,10 @@ class Scorer:
             raise DataError(f"the ranked lists have {ranked.shape[1]:,} places, and k goes up to {self.ks[-1]:,}")
         if ranked.size and ranked.max() >= truth.shape[1]:
             raise DataError(f"column {ranked.max():,} is recommended, and the truth has {truth.shape[1]:,} columns")
-        found = self._found if users == slice(None) else self._found[users]
+        entries = self._found if users == slice(None) else self._found[users]
         if self._found is not self.truth:
-            ranked = _entries(ranked, truth, found)
-        totals = ranked_sums(ranked, found, self._gains, self._discounts, self._cutoffs)
+            ranked = _entries(ranked, truth, entries)
+        totals = ranked_sums(ranked, entries, self._gains, self._discounts, self._cutoffs)
         best, sizes = self._best[users], self._sizes[users].astype(np.float64)
         result: dict[str, PerUser] = {}
         for name in self.metrics:
@@ -287,14 +287,14 @@ class Scorer:
         }
 
 
-def _entries(ranked: NDArray[np.int64], truth: Csr, found: Csr) -> NDArray[np.int64]:
-    """Return the column in `found` of each place that is in the truth of its row, −1 for others."""
+def _entries(ranked: NDArray[np.int64], truth: Csr, counted: Csr) -> NDArray[np.int64]:
+    """Return the column in `counted` of each place that is in the truth of its row, −1 for others."""
     width = np.int64(truth.shape[1])
     keys = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr)) * width + truth.indices
     wanted = np.arange(len(ranked))[:, None] * width + ranked
     at = np.searchsorted(keys, wanted).clip(max=max(len(keys) - 1, 0))
     hit = (ranked >= 0) & (keys[at] == wanted) if len(keys) else np.zeros(ranked.shape, bool)
-    return np.where(hit, found.indices[at] if len(keys) else -1, -1)
+    return np.where(hit, counted.indices[at] if len(keys) else -1, -1)
 
 
 def _parse(name: str) -> tuple[str, str]:

@@ -153,7 +153,7 @@ class LeftOut:
 
 
 class _Change:
-    """What changes without each of some users : the row of a user is that of the model without this user."""
+    """The part of a model that changes without each of some users: a row per user, of the model without this user."""
 
     def __init__(self, left: LeftOut, rows: Csr) -> None:
         self.left, self.rows = left, rows
@@ -234,9 +234,9 @@ class _Change:
             span = slice(self.rows.indptr[row], self.rows.indptr[row + 1])
             own = slice(histories.indptr[row], histories.indptr[row + 1])
             items = self.rows.indices[span].astype(np.int64)
-            known, given = histories.indices[own].astype(np.int64), histories.data[own].astype(np.float64)
-            values[span] = algebra.left_out_correction(self.left.inverse.block(items, known) @ given, factor)
-            values[self.rows.indptr[row] + np.searchsorted(items, known)] += given
+            known, amounts = histories.indices[own].astype(np.int64), histories.data[own].astype(np.float64)
+            values[span] = algebra.left_out_correction(self.left.inverse.block(items, known) @ amounts, factor)
+            values[self.rows.indptr[row] + np.searchsorted(items, known)] += amounts
         parts = (values.astype(self.left.inverse.dtype), self.rows.indices, self.rows.indptr)
         return sp.csr_array(parts, shape=self.rows.shape)
 
